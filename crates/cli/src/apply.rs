@@ -205,11 +205,25 @@ fn differ(field: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec
 
 /// The BroadcastJob that each run of a CronJob would be; nothing if its runs are Jobs, or it is no CronJob.
 pub(crate) fn run_of(cron_job: &Value) -> Option<Value> {
-    let template = cron_job["spec"].get("broadcastJobTemplate");
+    from_template(
+        cron_job,
+        "broadcastJobTemplate",
+        (&cron_job["apiVersion"], "BroadcastJob"),
+    )
+}
+
+/// The BroadcastJob or Job that each run of a CronJob would be; nothing if it is no CronJob.
+pub(crate) fn any_run_of(cron_job: &Value) -> Option<Value> {
+    let job = || from_template(cron_job, "jobTemplate", (&json!("batch/v1"), "Job"));
+    run_of(cron_job).or_else(job)
+}
+
+fn from_template(cron_job: &Value, field: &str, (version, kind): (&Value, &str)) -> Option<Value> {
+    let template = cron_job["spec"].get(field);
     let template = template.filter(|_| cron_job["kind"] == "CronJob")?;
     let mut run = json!({
-        "apiVersion": cron_job["apiVersion"],
-        "kind": "BroadcastJob",
+        "apiVersion": version,
+        "kind": kind,
         "metadata": template["metadata"],
         "spec": template["spec"],
     });

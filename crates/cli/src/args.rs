@@ -14,6 +14,7 @@ use crate::plan::Plan;
 use crate::results::Results;
 use crate::retry::Retry;
 use crate::rollout::Rollout;
+use crate::simulate::Simulate;
 use crate::suspend::Suspend;
 use crate::trigger::Trigger;
 use crate::uninstall::Uninstall;
@@ -43,6 +44,7 @@ pub(crate) enum Verb {
     Logs(Logs),
     Explain(Explain),
     Plan(Plan),
+    Simulate(Simulate),
     Retry(Retry),
     Pause(Pause),
     Resume(Resume),

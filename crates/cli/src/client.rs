@@ -292,6 +292,15 @@ impl Api {
         }
     }
 
+    /// All nodes, as they are stored.
+    pub(crate) async fn node_objects(&self) -> Result<Vec<Value>> {
+        let all = NODES.everywhere();
+        match self.list(Ok(all), "", |node| node).await {
+            Ok(nodes) => Ok(nodes),
+            Err(error) => Err(self.explain(error, "listing nodes").await),
+        }
+    }
+
     /// The same; nothing if whoever asks may not list them.
     pub(crate) async fn nodes_if_allowed(&self) -> Result<Option<Nodes>> {
         match self.list_nodes().await {

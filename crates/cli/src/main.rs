@@ -33,6 +33,7 @@ mod render;
 mod results;
 mod retry;
 mod rollout;
+mod simulate;
 mod suspend;
 mod target;
 mod trigger;
@@ -92,6 +93,7 @@ fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
         Verb::Logs(args) => block_on(async { logs::run(&api().await?, args, screen).await }),
         Verb::Explain(args) => block_on(async { explain::run(&api().await?, args, screen).await }),
         Verb::Plan(args) => block_on(async { plan::run(api().await?, args, screen).await }),
+        Verb::Simulate(args) => simulate::run(&cli.global, args, screen),
         Verb::Retry(args) => block_on(async { retry::run(&api().await?, args, screen).await }),
         Verb::Pause(args) => block_on(async { pause::pause(&api().await?, args, screen).await }),
         Verb::Resume(args) => block_on(async { pause::resume(&api().await?, args, screen).await }),

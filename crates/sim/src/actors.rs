@@ -5,6 +5,7 @@ pub mod garbage_collector;
 mod job_controller;
 mod kubelet;
 mod node_lifecycle;
+mod pod_queue;
 mod scheduler;
 mod timers;
 

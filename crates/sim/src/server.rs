@@ -8,6 +8,7 @@ mod subresource;
 mod update;
 mod watch;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -48,6 +49,14 @@ struct State {
     restored: u64,
     /// Requests that were refused as invalid, and why.
     invalid: Vec<(Request, String)>,
+}
+
+/// A place in the history of a server.
+#[derive(Debug)]
+pub(crate) struct Position {
+    revision: u64,
+    /// How often the server was restored by then.
+    restored: u64,
 }
 
 /// What is answered.
@@ -124,6 +133,33 @@ impl Server {
     /// The object of a key as it is now.
     pub fn object(&self, key: &Key) -> Option<Arc<Value>> {
         self.state().store.get(key).cloned()
+    }
+
+    /// Where the history ends now, and the keys of what has changed since a position. `None`: everything may have.
+    pub(crate) fn changed_since(
+        &self,
+        position: Option<&Position>,
+    ) -> (Position, Option<BTreeSet<Key>>) {
+        let state = self.state();
+        let now = Position {
+            revision: state.store.revision(),
+            restored: state.restored,
+        };
+        let known = position.filter(|then| {
+            then.restored == now.restored && then.revision >= state.store.forgotten()
+        });
+        let changed = known.map(|then| {
+            let steps = state.store.since(then.revision).iter();
+            steps.map(|step| step.key.clone()).collect()
+        });
+        (now, changed)
+    }
+
+    /// The keys of all objects of a resource.
+    pub(crate) fn keys(&self, resource: &str) -> Vec<Key> {
+        let state = self.state();
+        let all = state.store.each(resource, "", None);
+        all.map(|(key, _)| key.clone()).collect()
     }
 
     /// The objects of a resource, in all namespaces or in one, by key.

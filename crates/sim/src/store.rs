@@ -44,6 +44,11 @@ impl Store {
         self.compacted
     }
 
+    /// Up to which revision the changes are not known any more.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
     pub(crate) fn compact(&mut self, revision: u64) {
         self.compacted = self.compacted.max(revision.min(self.revision));
     }

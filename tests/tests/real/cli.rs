@@ -7,4 +7,5 @@ mod plugin;
 mod questions;
 mod retries;
 mod roles;
+mod simulate;
 mod verbs;

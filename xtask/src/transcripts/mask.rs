@@ -133,6 +133,9 @@ fn words(line: &str) -> String {
         at += 1;
     }
     let line = masked.join(" ");
+    if line.starts_with("simulated in ") {
+        return "simulated in 1.0s".to_owned();
+    }
     if line.starts_with("That takes about ") {
         return pace(&line);
     }

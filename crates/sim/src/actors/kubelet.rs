@@ -1,14 +1,17 @@
 //! The kubelets of all nodes: run what a script says.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
+
+use carillon_oracle::Key;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::component::{
-    Component, KUBELET_STOPPED, all, delete, has_ended, patch_status, seconds, text, uid, version,
+    Component, KUBELET_STOPPED, delete, has_ended, patch_status, seconds, text, uid, version,
 };
+use super::pod_queue::PodQueue;
 use crate::{Actor, Server};
 
 /// How long a container that failed waits for its restart.
@@ -73,11 +76,13 @@ pub struct Kubelets {
     fates: Fates,
     /// By namespace, uid of the Job, if it is of one, and place.
     counts: BTreeMap<(String, String, String), usize>,
-    pods: BTreeMap<String, Pod>,
+    pods: BTreeMap<Key, Pod>,
+    queue: PodQueue,
 }
 
 /// A pod as its kubelet knows it.
 struct Pod {
+    uid: String,
     fate: Fate,
     state: State,
     starts: usize,
@@ -109,26 +114,35 @@ impl Kubelets {
             fates,
             counts: BTreeMap::new(),
             pods: BTreeMap::new(),
+            queue: PodQueue::default(),
         }
     }
 }
 
 impl Component for Kubelets {
     fn act(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let mut wake = Vec::new();
-        let pods = all(&self.actor, "pods");
-        let there: HashSet<&str> = pods.iter().map(|pod| uid(pod)).collect();
-        self.pods.retain(|known, _| there.contains(known.as_str()));
-        for object in &pods {
+        for (key, object) in self.queue.take(self.actor.server(), now) {
+            // Its name may be that of another pod by now.
+            let uid = object.as_deref().map(uid);
+            if self
+                .pods
+                .get(&key)
+                .is_some_and(|pod| Some(&*pod.uid) != uid)
+            {
+                self.pods.remove(&key);
+            }
+            let Some(object) = &object else { continue };
             let node = text(object, "/spec/nodeName");
-            let alive = self
-                .actor
-                .get("nodes", "", node)
-                .is_ok_and(|node| node["metadata"]["annotations"][KUBELET_STOPPED] != "true");
-            if node.is_empty() || !alive {
+            // Without a name, all nodes would be asked for.
+            let alive = !node.is_empty()
+                && self
+                    .actor
+                    .get("nodes", "", node)
+                    .is_ok_and(|node| node["metadata"]["annotations"][KUBELET_STOPPED] != "true");
+            if !alive {
                 continue;
             }
-            let pod = self.pods.entry(uid(object).to_owned()).or_insert_with(|| {
+            let pod = self.pods.entry(key.clone()).or_insert_with(|| {
                 let (owner, place) = place(object, node);
                 let of = text(object, "/metadata/namespace").to_owned();
                 let count = self.counts.entry((of, owner, place.clone())).or_default();
@@ -136,6 +150,7 @@ impl Component for Kubelets {
                 *count += 1;
                 let until = now + fate.start;
                 Pod {
+                    uid: text(object, "/metadata/uid").to_owned(),
                     fate,
                     state: State::Waits { until },
                     starts: 0,
@@ -144,9 +159,11 @@ impl Component for Kubelets {
                     told: (Map::new(), 0),
                 }
             });
-            wake.extend(pod.step(&self.actor, object, now));
+            if let Some(at) = pod.step(&self.actor, object, now) {
+                self.queue.again(key, at);
+            }
         }
-        wake.into_iter().min()
+        self.queue.next()
     }
 }
 

@@ -1,12 +1,14 @@
 //! Binds pods to the node they ask for, and the others to the one with the fewest.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use carillon_oracle::Key;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::component::{Component, all, has_ended, patch_status, seconds, text, uid};
-use super::timers::Timers;
+use super::pod_queue::PodQueue;
 use crate::{Actor, Server};
 
 /// How long a pod waits until the scheduler has looked at it.
@@ -16,7 +18,9 @@ const DELAY: SignedDuration = SignedDuration::from_millis(20);
 #[derive(Debug)]
 pub struct Scheduler {
     actor: Actor,
-    seen: Timers,
+    queue: PodQueue,
+    /// The pods that are not bound: their uid, and when they are looked at.
+    seen: BTreeMap<Key, (String, Timestamp)>,
 }
 
 impl Scheduler {
@@ -24,25 +28,32 @@ impl Scheduler {
     pub fn new(server: &Server) -> Self {
         Self {
             actor: server.actor("system:kube-scheduler"),
-            seen: Timers::default(),
+            queue: PodQueue::default(),
+            seen: BTreeMap::new(),
         }
     }
 }
 
 impl Component for Scheduler {
     fn act(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let mut wake = Vec::new();
-        let pods = all(&self.actor, "pods");
-        self.seen.keep(&pods);
-        for pod in &pods {
-            let bound = !text(pod, "/spec/nodeName").is_empty();
-            if bound || !text(pod, "/metadata/deletionTimestamp").is_empty() {
+        for (key, pod) in self.queue.take(self.actor.server(), now) {
+            let waits = |pod: &Arc<Value>| {
+                let bound = !text(pod, "/spec/nodeName").is_empty();
+                !bound && text(pod, "/metadata/deletionTimestamp").is_empty()
+            };
+            let Some(pod) = &pod.filter(waits) else {
+                self.seen.remove(&key);
+                continue;
+            };
+            let (of, due) = self.seen.entry(key.clone()).or_default();
+            if of != uid(pod) {
+                (*of, *due) = (uid(pod).to_owned(), now + DELAY);
+            }
+            if *due > now {
+                self.queue.again(key, *due);
                 continue;
             }
-            if let Some(due) = self.seen.wait(uid(pod), DELAY, now) {
-                wake.push(due);
-                continue;
-            }
+            self.queue.after_any_change(key);
             let (namespace, name) = (
                 text(pod, "/metadata/namespace"),
                 text(pod, "/metadata/name"),
@@ -53,7 +64,7 @@ impl Component for Scheduler {
                 Err(message) => report(&self.actor, pod, &message, now),
             }
         }
-        wake.into_iter().min()
+        self.queue.next()
     }
 }
 
@@ -87,6 +98,9 @@ fn place(actor: &Actor, pod: &Value) -> Result<String, String> {
     }
     let (free, tainted): (Vec<_>, Vec<_>) =
         nodes.iter().partition(|node| refusal(pod, node).is_none());
+    if let [node] = &*free {
+        return Ok(text(node, "/metadata/name").to_owned());
+    }
     // Where a pod lands does not depend on other namespaces: runs with and without a tenant there are compared.
     let pods = actor.list("pods", text(pod, "/metadata/namespace"), "");
     let pods = pods.unwrap_or_default();

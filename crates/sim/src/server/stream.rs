@@ -8,7 +8,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::Frame;
 use jiff::Timestamp;
-use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::BoxError;
 
@@ -38,7 +37,11 @@ impl Stream {
             changes: server.changes(),
             ends: Instant::now() + watch.life,
             bookmark: Instant::now() + BOOKMARK_EVERY,
-            lines: watch.first.iter().map(|line| Ok(chunk(line))).collect(),
+            lines: watch
+                .first
+                .iter()
+                .map(|line| Ok(chunk(line.clone())))
+                .collect(),
             over: watch.refused,
             server,
             watch,
@@ -72,7 +75,7 @@ impl Stream {
                     continue;
                 }
                 let line = self.watch.bookmark();
-                self.lines.push_back(Ok(chunk(&line)));
+                self.lines.push_back(Ok(chunk(line)));
                 continue;
             }
             tokio::select! {
@@ -100,12 +103,12 @@ impl Stream {
         let travelled = Duration::try_from(travelled).unwrap_or_default();
         let latency = self.faults.latency(call, Leg::Event);
         sleep(latency.saturating_sub(travelled)).await;
-        let line = chunk(&self.watch.line(event.kind, &event.object));
+        let line = chunk(self.watch.line(event.kind, &event.object));
         match self.faults.on_event(call, event) {
             EventFate::Deliver => self.lines.push_back(Ok(line)),
             EventFate::Drop => {}
             EventFate::Twice => {
-                let again = chunk(&self.watch.line(event.kind, &event.object));
+                let again = chunk(self.watch.line(event.kind, &event.object));
                 self.lines.extend([Ok(line), Ok(again)]);
             }
             EventFate::Delay(time) => {
@@ -127,23 +130,13 @@ impl Stream {
             }
             EventFate::Gone => {
                 let gone = gone("The resourceVersion for the provided watch is too old.");
-                self.lines.push_back(Ok(chunk(&gone)));
+                self.lines.push_back(Ok(chunk(gone)));
                 self.over = true;
             }
         }
     }
 }
 
-fn chunk(line: &Value) -> Frame<Bytes> {
-    let mut text = write_line(line);
-    text.push('\n');
-    Frame::data(text.into())
-}
-
-/// The type first, as the API server does; readers rely on it.
-fn write_line(line: &Value) -> String {
-    format!(
-        "{{\"type\":{},\"object\":{}}}",
-        line["type"], line["object"]
-    )
+fn chunk(line: String) -> Frame<Bytes> {
+    Frame::data(line.into())
 }

@@ -1,6 +1,6 @@
 //! PUT and PATCH.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Answer, State, check_place, object_of};
 use crate::call::Call;
@@ -154,7 +154,7 @@ fn keep_parts(kind: &Kind, new: &mut Value, old: &Value, status: bool) {
         }
     }
     (kind.keep)(new, old, status);
-    if kind.generation && content(kind, new) != content(kind, old) {
+    if kind.generation && !same_content(kind, new, old) {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
         new["metadata"]["generation"] = json!(generation);
     }
@@ -170,14 +170,16 @@ fn put_status(object: &mut Value, status: Option<Value>) {
     };
 }
 
-/// What a generation counts the changes of.
-fn content(kind: &Kind, object: &Value) -> Map<String, Value> {
-    let mut content = object.as_object().cloned().unwrap_or_default();
-    content.remove("metadata");
-    if kind.status {
-        content.remove("status");
-    }
-    content
+/// Whether nothing differs that a generation counts the changes of.
+fn same_content(kind: &Kind, new: &Value, old: &Value) -> bool {
+    let counts = |key: &str| key != "metadata" && !(kind.status && key == "status");
+    let fields = |object: &Value| {
+        let fields = object.as_object().into_iter().flatten();
+        fields.filter(|(key, _)| counts(key)).count()
+    };
+    let differs = |(key, value): (&String, &Value)| counts(key) && old.get(key) != Some(value);
+    let mut all = new.as_object().into_iter().flatten();
+    fields(new) == fields(old) && !all.any(differs)
 }
 
 /// Whether an update releases the last thing that kept a deleted object.

@@ -1,6 +1,5 @@
 //! A watch: what is asked for, and which changes concern it.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ pub(crate) struct Watch {
     selector: Selector,
     pub(super) position: u64,
     /// Lines that come before the first change.
-    pub(super) first: Vec<Value>,
+    pub(super) first: Vec<String>,
     /// Whether the first lines are the last.
     pub(super) refused: bool,
     pub(super) bookmarks: bool,
@@ -77,11 +76,10 @@ impl Watch {
         Ok(watch)
     }
 
-    pub(super) fn line(&self, kind: &str, object: &Value) -> Value {
+    pub(super) fn line(&self, kind: &str, object: &Value) -> String {
         // Each event is of one object, so a list is never asked for.
         let object = self.call.partial.view(object);
-        let object = object.map(Cow::into_owned).unwrap_or_default();
-        json!({"type": kind, "object": object})
+        line(kind, &object.unwrap_or_default())
     }
 
     /// The next change that concerns this watch, if there is one yet.
@@ -123,7 +121,7 @@ impl Watch {
         }
     }
 
-    pub(super) fn bookmark(&self) -> Value {
+    pub(super) fn bookmark(&self) -> String {
         let object = json!({
             "kind": self.kind.kind,
             "apiVersion": self.kind.api_version(),
@@ -134,6 +132,11 @@ impl Watch {
 }
 
 /// The last line of a watch that asks for what is no longer there.
-pub(super) fn gone(message: &str) -> Value {
-    json!({"type": "ERROR", "object": Status::expired(message).body()})
+pub(super) fn gone(message: &str) -> String {
+    line("ERROR", &Status::expired(message).body())
+}
+
+/// The type first, as the API server does; readers rely on it.
+fn line(kind: &str, object: &Value) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
 }

@@ -1,0 +1,48 @@
+//! How many pods there are that have not ended.
+
+use carillon_sim::Server;
+use serde_json::Value;
+
+/// Counts them as the history goes on.
+#[derive(Debug, Default)]
+pub(crate) struct LivePods {
+    seen: u64,
+    pub(crate) now: usize,
+    pub(crate) most: usize,
+    pub(crate) created: usize,
+}
+
+impl LivePods {
+    /// Reads what has happened since the last time.
+    pub(crate) fn look(&mut self, server: &Server) {
+        server.with_history(|history| {
+            let first = history.steps.partition_point(|step| step.rev <= self.seen);
+            for step in &history.steps[first..] {
+                self.seen = step.rev;
+                if &*step.key.resource != "pods" {
+                    continue;
+                }
+                self.created += usize::from(step.old.is_none());
+                let lives = |pod: &Option<_>| pod.as_deref().is_some_and(lives);
+                match (lives(&step.old), lives(&step.new)) {
+                    (false, true) => self.now += 1,
+                    (true, false) => self.now -= 1,
+                    _ => {}
+                }
+                self.most = self.most.max(self.now);
+            }
+        });
+    }
+
+    /// Up to which revision the history has been read.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen
+    }
+}
+
+fn lives(pod: &Value) -> bool {
+    !matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed")
+    )
+}

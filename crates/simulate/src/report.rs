@@ -1,0 +1,125 @@
+//! What came of a simulation.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// What came of it. Times are seconds since the object was created.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Kind of the object.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Nodes of the cluster.
+    pub nodes: usize,
+    /// How it ended.
+    pub end: End,
+    /// How long the simulation took on this machine.
+    pub real_seconds: f64,
+    /// How it went, at most a sample a second.
+    pub timeline: Vec<Sample>,
+    /// Most pods that had not ended at one time.
+    pub most_pods: usize,
+    /// Pods that were created.
+    pub created_pods: usize,
+    /// What was sent to the API server.
+    pub requests: Requests,
+    /// When other values of `spec.failurePolicy.maxFailedNodes` would have been exceeded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub at_limit: Vec<AtLimit>,
+    /// What became of each node that was served, in the order of their start. Of BroadcastJobs only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub served: Vec<Node>,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct End {
+    /// Whether it did what it was for.
+    pub good: bool,
+    /// Whether it came to an end at all: a job that is paused, or waits for what nobody does, does not.
+    pub ended: bool,
+    /// In words, as `get` shows it.
+    pub headline: String,
+    /// When.
+    pub after_seconds: i64,
+}
+
+/// Where it stood at a time.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sample {
+    /// When.
+    pub seconds: i64,
+    /// What is done: nodes, or completions of a Job.
+    pub done: i64,
+    /// Pods under way.
+    pub active: i64,
+    /// What failed.
+    pub failed: i64,
+    /// What has not begun.
+    pub waiting: i64,
+    /// Nodes left out.
+    pub refused: i64,
+    /// What was foretold then of the time until the end, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eta_seconds: Option<i64>,
+}
+
+/// What was sent to the API server.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Requests {
+    /// All that change something.
+    pub writes: usize,
+    /// Writes in the busiest second.
+    pub most_writes_per_second: usize,
+    /// All, by verb.
+    pub by_verb: BTreeMap<String, usize>,
+}
+
+/// When a limit of failed nodes is exceeded.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AtLimit {
+    /// `maxFailedNodes`.
+    pub max_failed_nodes: usize,
+    /// When one more has failed.
+    pub seconds: i64,
+    /// Nodes that were started by then.
+    pub started: usize,
+}
+
+/// What became of a node.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// When its first container started.
+    pub start_seconds: Option<i64>,
+    /// When its last attempt ended.
+    pub end_seconds: Option<i64>,
+    /// Attempts.
+    pub attempts: u32,
+    /// State of the last one.
+    pub state: String,
+}
+
+impl Requests {
+    /// Without those that were sent before.
+    pub(crate) fn since(mut self, before: &Self) -> Self {
+        self.writes -= before.writes;
+        for (verb, count) in &before.by_verb {
+            let all = self.by_verb.entry(verb.clone()).or_default();
+            *all = all.saturating_sub(*count);
+        }
+        self.by_verb.retain(|_, count| *count > 0);
+        self
+    }
+}
