@@ -2,8 +2,9 @@
 //!
 //! A creation relies on what was true a second before it was sent (decision 0030). With all processes leading
 //! at once another one may have stored the end of the attempt within that second, and the pod be gone; or have
-//! taken back the promise of a run, since by its own clock the time has not come. This is what docs/proof.md
-//! says of late requests, and no more: the pod has to be stopped and released, the run to be recorded.
+//! taken back the promise of a run, since by its own clock the time has not come. This is what
+//! docs/proof/limits.md says of late requests, and no more: the pod has to be stopped and released, the run to be
+//! recorded.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -228,7 +228,7 @@ fn one_is_deleted(world: &mut World, dice: &mut Dice) {
     if !pods.is_empty() {
         let pod = pods[dice.below(pods.len())].clone();
         // Somebody strips our finalizer and deletes by force. Before the pod's uid is stored this
-        // cannot be told from a creation that never happened; docs/how-it-works.md says so.
+        // cannot be told from a creation that never happened; docs/broadcastjob.md says so.
         let seen = records(world)
             .filter(|r| r.pod == pod)
             .any(|r| r.pod_uid.is_some());
