@@ -112,6 +112,8 @@ fn a_node_that_is_drained_is_tried_again_when_it_is_back_or_not_at_all_if_that_w
         "drain",
         node,
         "--ignore-daemonsets",
+        // Nobody else runs now, but what others have left may be there.
+        "--force",
         "--pod-selector=app!=agent,app.kubernetes.io/name!=carillon",
         "--timeout=2m",
     ];
