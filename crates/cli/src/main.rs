@@ -39,6 +39,7 @@ mod target;
 mod trigger;
 mod two_apis;
 mod uninstall;
+mod unknown_verb;
 mod wait;
 
 use std::ffi::OsString;
@@ -52,14 +53,16 @@ use clap_complete::CompleteEnv;
 use self::args::{Cli, Verb};
 use self::client::{Api, block_on};
 use self::exit::{DONE, ERROR};
-use self::render::Screen;
+use self::render::{Color, Screen};
 
 fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).complete();
     let args = || std::env::args_os();
     let cli = match Cli::try_parse_from(args()) {
         Ok(cli) => cli,
-        Err(error) => return not_understood(error, args()),
+        Err(error) => {
+            return not_understood(error, args(), &mut Screen::new(Color::default()));
+        }
     };
     let mut screen = Screen::new(cli.global.color);
     match run(&cli, &mut screen) {
@@ -73,7 +76,11 @@ fn main() -> ExitCode {
 
 /// Prints help or what is wrong with the arguments, which may have been copied from anywhere: of those
 /// that could mislead who reads the answer, it is given about what is left of them.
-fn not_understood(error: clap::Error, args: impl Iterator<Item = OsString>) -> ExitCode {
+fn not_understood(
+    error: clap::Error,
+    args: impl Iterator<Item = OsString>,
+    screen: &mut Screen,
+) -> ExitCode {
     let clean = args.map(|arg| one_line(&arg.to_string_lossy()).into_owned());
     let error = Cli::try_parse_from(clean).err().unwrap_or(error);
     // Not clap's 2, which `plan` and `wait` give a meaning.
@@ -81,8 +88,17 @@ fn not_understood(error: clap::Error, args: impl Iterator<Item = OsString>) -> E
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
-    let _ = error.print();
+    match unknown_verb::explained(&error, &verbs(&Cli::command())) {
+        Some(message) => screen.error(&anyhow::anyhow!(message)),
+        None => drop(error.print()),
+    }
     ExitCode::from(if asked_for { DONE } else { ERROR })
+}
+
+/// The names of all verbs.
+fn verbs(command: &clap::Command) -> Vec<String> {
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    verbs.map(|verb| verb.get_name().to_owned()).collect()
 }
 
 fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {

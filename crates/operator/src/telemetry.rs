@@ -2,9 +2,13 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::{fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::args::{LogFormat, LogLevel};
+
+/// What logs under our own names.
+const OURS: [&str; 3] = ["carillon", "carillon_operator", "carillon_plan"];
 
 /// Starts logging to stdout. Call once, before anything is logged.
 ///
@@ -25,33 +29,44 @@ pub fn init(format: LogFormat, level: LogLevel) -> anyhow::Result<()> {
 
 /// Our own level for ourselves. The libraries below log whole objects at `warn` and every byte at
 /// `trace`; what matters of that reaches us as errors.
-fn filter(level: LogLevel) -> EnvFilter {
+///
+/// Not an `EnvFilter`: that compiles regular expressions.
+fn filter(level: LogLevel) -> Targets {
     let own = match level {
-        LogLevel::Error => "error",
-        LogLevel::Warn => "warn",
-        LogLevel::Info => "info",
-        LogLevel::Debug => "debug",
-        LogLevel::Trace => "trace",
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
     };
-    let libraries = match level {
-        LogLevel::Error => "error",
-        _ => "warn",
-    };
-    EnvFilter::new(format!(
-        "{libraries},carillon={own},carillon_operator={own},carillon_plan={own},\
-         kube_client=error,kube_client::client=off"
-    ))
+    Targets::new()
+        .with_default(own.min(LevelFilter::WARN))
+        .with_targets(OURS.map(|target| (target, own)))
+        .with_target("kube_client", LevelFilter::ERROR)
+        .with_target("kube_client::client", LevelFilter::OFF)
 }
 
 #[cfg(test)]
 mod tests {
+    use tracing::Level;
+
     use super::*;
 
     #[test]
     fn libraries_stay_quiet_while_we_talk() {
-        let filter = filter(LogLevel::Trace).to_string();
-        for directive in ["carillon_operator=trace", "kube_client::client=off"] {
-            assert!(filter.contains(directive), "{filter}");
+        let all = filter(LogLevel::Trace);
+        for target in OURS {
+            assert!(all.would_enable(target, &Level::TRACE), "{target}");
         }
+        assert!(all.would_enable("carillon_operator::watch", &Level::TRACE));
+        assert!(
+            all.would_enable("hyper", &Level::WARN) && !all.would_enable("hyper", &Level::INFO)
+        );
+        assert!(!all.would_enable("kube_client::client", &Level::ERROR));
+        assert!(!all.would_enable("kube_client::config", &Level::WARN));
+        let few = filter(LogLevel::Error);
+        assert!(
+            !few.would_enable("hyper", &Level::WARN) && !few.would_enable("carillon", &Level::WARN)
+        );
     }
 }

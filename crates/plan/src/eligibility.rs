@@ -136,13 +136,25 @@ impl fmt::Display for Refusal<'_> {
     }
 }
 
-/// As a quantity: `4`, `4500m`.
+/// As a quantity: `4`, `4500m`, `16Mi`.
 pub(crate) fn amount(milli: Milli) -> String {
-    if milli % 1000 == 0 {
-        (milli / 1000).to_string()
-    } else {
-        format!("{milli}m")
+    if milli % 1000 != 0 {
+        return format!("{milli}m");
     }
+    let mut whole = milli / 1000;
+    // No node has a million processors: so many are bytes.
+    if whole < 1 << 20 {
+        return whole.to_string();
+    }
+    let mut unit = "";
+    for larger in ["Ki", "Mi", "Gi", "Ti"] {
+        if whole % 1024 == 0 {
+            (whole, unit) = (whole / 1024, larger);
+        } else {
+            break;
+        }
+    }
+    format!("{whole}{unit}")
 }
 
 /// The first check the node does not pass, or `None`: the node is served.
@@ -359,6 +371,21 @@ mod tests {
             };
             assert_eq!(reason(&json!({}), &tainted), expected, "{effect:?}");
         }
+    }
+
+    #[test]
+    fn bytes_are_told_in_the_largest_unit_that_is_exact() {
+        for (bytes, told) in [
+            (4, "4"),
+            (1_000_000, "1000000"),
+            (16 << 20, "16Mi"),
+            (256 << 30, "256Gi"),
+            ((1 << 40) + 1024, "1073741825Ki"),
+            ((1 << 30) + 1, "1073741825"),
+        ] {
+            assert_eq!(amount(bytes * 1000), told);
+        }
+        assert_eq!(amount(4500), "4500m");
     }
 
     #[test]

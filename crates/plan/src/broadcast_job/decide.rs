@@ -1,6 +1,6 @@
 //! The decisions about a job as a whole: does it fail, is its time over, is it stuck.
 
-use carillon_api::condition::{reasons, types};
+use carillon_api::condition::{reasons, results, types};
 use carillon_api::{FailurePolicyType, NoEligibleNodesPolicy, NodeState};
 use jiff::{SignedDuration, Timestamp};
 
@@ -107,18 +107,24 @@ pub(super) fn new_cause(
     {
         let record = progress.record(snapshot, place);
         let how = match record.state {
-            NodeState::Failed => String::new(),
+            NodeState::Failed => match record.exit_code {
+                Some(code) if &*record.reason == results::NON_ZERO_EXIT_CODE => {
+                    format!("exit {code}")
+                }
+                _ => record.reason.to_string(),
+            },
             _ => format!(
-                " ({}; with executionPolicy AtMostOnce it is not tried again)",
+                "{}; with executionPolicy AtMostOnce it is not tried again",
                 record.reason
             ),
         };
+        let more = match survey.failed.len() {
+            1 => String::new(),
+            failed => format!(" and {} more", failed - 1),
+        };
         return Some(Cause {
             reason: reasons::MAX_FAILED_NODES_EXCEEDED.to_owned(),
-            message: format!(
-                "{} failed, among them node {node}{how}, and failurePolicy is FailFast",
-                survey.failed.len()
-            ),
+            message: format!("FailFast: node {node} failed ({how}){more}"),
         });
     }
     if job.policies.no_eligible_nodes_policy == NoEligibleNodesPolicy::Fail

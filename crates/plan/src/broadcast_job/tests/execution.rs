@@ -94,7 +94,7 @@ fn at_most_once_an_interruption_fails_a_fail_fast_job_and_says_why() {
     assert_eq!(world.condition(types::FAILURE_TARGET), failing);
     let message = world.message(types::FAILURE_TARGET);
     assert!(
-        message.contains("n0001 (PodDisrupted; with executionPolicy AtMostOnce"),
+        message.contains("n0001 failed (PodDisrupted; with executionPolicy AtMostOnce"),
         "{message}"
     );
 }
