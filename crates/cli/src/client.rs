@@ -115,11 +115,11 @@ impl Api {
             Some(path) => {
                 let file = Kubeconfig::read_from(path)
                     .with_context(|| format!("--kubeconfig {}", path.display()))?;
-                is_context(target, &file)?;
+                has_chosen(target, &file)?;
                 Config::from_custom_kubeconfig(file, &options).await?
             }
             None if chosen.iter().any(|flag| flag.is_some()) => {
-                is_context(target, &Kubeconfig::read()?)?;
+                has_chosen(target, &Kubeconfig::read()?)?;
                 Config::from_kubeconfig(&options).await?
             }
             None => Config::infer()
@@ -368,6 +368,10 @@ impl Api {
                 problem::not_installed(&self.server)
             }
             kube::Error::Api(status) => anyhow!("{what}: {}", problem::words(status)),
+            kube::Error::Service(cause) => {
+                let why = innermost(&**cause);
+                anyhow!("{what}: {} cannot be reached: {why}", self.server)
+            }
             _ => Error::new(error).context(format!("{what} at {}", self.server)),
         }
     }
@@ -378,6 +382,15 @@ impl Api {
     }
 }
 
+/// What was at the bottom of it: what lies above says only what was being done.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
 /// Runs what asks the API server to its end.
 pub(crate) fn block_on<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -386,16 +399,27 @@ pub(crate) fn block_on<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
     runtime.block_on(asked)
 }
 
-/// Whether the context that is asked for is in the kubeconfig.
-fn is_context(target: &Target, file: &Kubeconfig) -> Result<()> {
-    let Some(wanted) = &target.context else {
-        return Ok(());
-    };
-    let contexts: Vec<String> = file.contexts.iter().map(|c| c.name.clone()).collect();
-    if contexts.contains(wanted) {
-        return Ok(());
+/// Whether what is chosen by flags is in the kubeconfig: a user who is not would be anonymous.
+fn has_chosen(target: &Target, file: &Kubeconfig) -> Result<()> {
+    let contexts = file.contexts.iter().map(|context| &context.name);
+    let clusters = file.clusters.iter().map(|cluster| &cluster.name);
+    let users = file.auth_infos.iter().map(|user| &user.name);
+    is_among(("context", target.context.as_ref()), contexts)?;
+    is_among(("cluster", target.cluster.as_ref()), clusters)?;
+    is_among(("user", target.user.as_ref()), users)
+}
+
+fn is_among<'f>(
+    (what, wanted): (&str, Option<&String>),
+    all: impl Iterator<Item = &'f String>,
+) -> Result<()> {
+    let all: Vec<String> = all.cloned().collect();
+    match wanted {
+        Some(wanted) if !all.contains(wanted) => {
+            Err(problem::not_in_kubeconfig(what, wanted, &all))
+        }
+        _ => Ok(()),
     }
-    Err(problem::no_context(wanted, &contexts))
 }
 
 const JSON: &str = "application/json";

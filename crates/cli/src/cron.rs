@@ -136,7 +136,7 @@ mod tests {
     use crate::render::Color;
 
     fn error(source: &Source) -> String {
-        let screen = &mut Screen::new(Color::Never);
+        let screen = &mut Screen::new(Color::Never, String::new());
         let global = Global::default();
         let read = source.read(&global, screen);
         let read = crate::client::block_on(read).unwrap();

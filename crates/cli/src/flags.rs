@@ -35,6 +35,26 @@ pub(crate) struct Global {
 }
 
 impl Global {
+    /// These flags as they are written again, but for colours.
+    pub(crate) fn repeated(&self) -> String {
+        let kubeconfig = self
+            .kubeconfig
+            .as_ref()
+            .map(|file| file.display().to_string());
+        let flags = [
+            ("-n", &self.namespace),
+            ("--kubeconfig", &kubeconfig),
+            ("--context", &self.context),
+            ("--cluster", &self.cluster),
+            ("--user", &self.user),
+        ];
+        let flags = flags.into_iter().filter_map(|(flag, value)| {
+            let value = value.as_ref()?;
+            Some(format!("{flag} {}", quoted(value)))
+        });
+        flags.collect::<Vec<_>>().join(" ")
+    }
+
     /// The cluster that is meant.
     pub(crate) fn target(&self) -> Target {
         Target {
@@ -44,6 +64,16 @@ impl Global {
             cluster: self.cluster.clone(),
             user: self.user.clone(),
         }
+    }
+}
+
+/// As a shell reads it as one word.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 
@@ -64,4 +94,24 @@ pub(crate) struct JobName {
     /// Name of the BroadcastJob, also as cbj/NAME
     #[arg(value_parser = job_name, add = ArgValueCandidates::new(candidates::jobs))]
     pub(crate) job: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_repeated_as_a_shell_reads_them() {
+        let flags = Global {
+            namespace: Some("team-a".to_owned()),
+            kubeconfig: Some("/k/it's mine".into()),
+            context: Some("prod".to_owned()),
+            ..Global::default()
+        };
+        assert_eq!(
+            flags.repeated(),
+            r"-n team-a --kubeconfig '/k/it'\''s mine' --context prod"
+        );
+        assert_eq!(Global::default().repeated(), "");
+    }
 }

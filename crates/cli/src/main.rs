@@ -61,10 +61,14 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(args()) {
         Ok(cli) => cli,
         Err(error) => {
-            return not_understood(error, args(), &mut Screen::new(Color::default()));
+            return not_understood(
+                error,
+                args(),
+                &mut Screen::new(Color::default(), String::new()),
+            );
         }
     };
-    let mut screen = Screen::new(cli.global.color);
+    let mut screen = Screen::new(cli.global.color, cli.global.repeated());
     match run(&cli, &mut screen) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

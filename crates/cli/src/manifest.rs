@@ -1,11 +1,15 @@
 //! Files with manifests.
 
 use std::io::Read;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::render::Screen;
+
+/// What a file of a directory has to end in, as for kubectl.
+const KINDS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// Stands for standard input.
 pub(crate) const STDIN: &str = "-";
@@ -13,7 +17,7 @@ pub(crate) const STDIN: &str = "-";
 /// Values that aliases stand for in a file, at most: so many, and one for each byte.
 const ALIASES: usize = 1000;
 
-/// The objects in a file, YAML or JSON, that are `wanted`, and what those are called. Other objects are named and left
+/// The objects in a file, or in all of a directory, YAML or JSON, that are `wanted`, and what those are called. Other objects are named and left
 /// out.
 pub(crate) fn read(
     file: &str,
@@ -21,14 +25,18 @@ pub(crate) fn read(
     wanted: impl Fn(&Value) -> bool,
     screen: &mut Screen,
 ) -> Result<Vec<Value>> {
-    let text = if file == STDIN {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text)?;
-        text
-    } else {
-        std::fs::read_to_string(file).with_context(|| file.to_owned())?
-    };
-    let objects = objects(&text).with_context(|| format!("{file} is not YAML"))?;
+    let mut objects = Vec::new();
+    for file in files(file)? {
+        let text = if file == STDIN {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text)?;
+            text
+        } else {
+            std::fs::read_to_string(&file).with_context(|| file.clone())?
+        };
+        let read = self::objects(&text).with_context(|| format!("{file} is not YAML"))?;
+        objects.extend(read);
+    }
     let (found, others): (Vec<Value>, Vec<Value>) = objects.into_iter().partition(wanted);
     for other in others {
         let (kind, name) = (&other["kind"], &other["metadata"]["name"]);
@@ -43,6 +51,26 @@ pub(crate) fn read(
         bail!("{file} has no {what}");
     }
     Ok(found)
+}
+
+/// The manifests of a directory, by name, or the file itself.
+fn files(path: &str) -> Result<Vec<String>> {
+    if path == STDIN || !Path::new(path).is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).with_context(|| path.to_owned())? {
+        let file = entry?.path();
+        let kind = file.extension().and_then(|kind| kind.to_str());
+        if file.is_file() && kind.is_some_and(|kind| KINDS.contains(&kind)) {
+            files.push(file.display().to_string());
+        }
+    }
+    if files.is_empty() {
+        bail!("{path} has no file that ends in .{}", KINDS.join(", ."));
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// The objects of a text, also those in lists.
@@ -65,4 +93,33 @@ pub(crate) fn objects(text: &str) -> Result<Vec<Value>> {
         }
     }
     Ok(objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_directory_the_manifests_are_read_by_name_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b.yaml", "a.json", "c.yml", "README.md"] {
+            std::fs::write(dir.path().join(name), "{}").unwrap();
+        }
+        std::fs::create_dir(dir.path().join("more.yaml")).unwrap();
+        let path = dir.path().display().to_string();
+        let found = files(&path).unwrap();
+        let names: Vec<&str> = found
+            .iter()
+            .filter_map(|file| file.rsplit('/').next())
+            .collect();
+        assert_eq!(names, ["a.json", "b.yaml", "c.yml"]);
+        assert_eq!(files("a.yaml").unwrap(), ["a.yaml"]);
+        assert_eq!(files(STDIN).unwrap(), [STDIN]);
+        let empty = dir.path().join("more.yaml").display().to_string();
+        let said = files(&empty).unwrap_err().to_string();
+        assert!(
+            said.ends_with("has no file that ends in .json, .yaml, .yml"),
+            "{said}"
+        );
+    }
 }

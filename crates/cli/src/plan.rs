@@ -37,7 +37,7 @@ Exit codes: 0 every node that the job chooses (nodeSelector, affinity, nodeNames
 job exists already; some node has or gets a pod of the DaemonSet; 2 some would not, there is none, or the API
 server refuses something; 1 error.")]
 pub(crate) struct Plan {
-    /// File with BroadcastJobs, CronJobs and DaemonSets, YAML or JSON; - is standard input. Can be repeated
+    /// File or directory with BroadcastJobs, CronJobs and DaemonSets, YAML or JSON; - is standard input. Can be repeated
     #[arg(short, long, value_name = "FILE", required = true)]
     filename: Vec<String>,
     #[command(flatten)]

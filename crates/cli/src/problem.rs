@@ -79,14 +79,14 @@ fn those_that_are(name: &str, others: &[String]) -> String {
     format!("{word}: {}", near.join(", "))
 }
 
-/// The kubeconfig has no such context; `others` are those that it has.
-pub(crate) fn no_context(name: &str, others: &[String]) -> Error {
+/// The kubeconfig has no such context, cluster or user; `others` are those that it has.
+pub(crate) fn not_in_kubeconfig(what: &str, name: &str, others: &[String]) -> Error {
     let hint = if others.is_empty() {
         "There is none".to_owned()
     } else {
         those_that_are(name, others)
     };
-    anyhow!("--context: the kubeconfig has no context {name}. {hint}")
+    anyhow!("--{what}: the kubeconfig has no {what} {name}. {hint}")
 }
 
 /// A node does not exist.

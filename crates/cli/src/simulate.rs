@@ -30,7 +30,8 @@ a node finds room there. Quotas, admission webhooks, other pods and nodes that f
 
 Exit codes: 0 it would end well, 2 it would fail, stop or never end, 1 error.")]
 pub(crate) struct Simulate {
-    /// File with BroadcastJobs, DaemonSets, Jobs and CronJobs (one run of each), YAML or JSON; - is standard input
+    /// File or directory with BroadcastJobs, DaemonSets, Jobs and CronJobs (one run of each), YAML or JSON; - is
+    /// standard input
     #[arg(short, long, value_name = "FILE")]
     filename: String,
     /// How many nodes there are, in three zones

@@ -1,6 +1,7 @@
 //! Where answers go: standard output, which may be a pipe that closes early, and what is said beside
 //! them: standard error. Nothing else in this crate prints, and what is not ours is made harmless here.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
 
 use anyhow::{Error, Result};
@@ -24,11 +25,17 @@ pub(crate) struct Screen {
     stdout: Stdout,
     stderr: Stderr,
     color: bool,
+    /// The flags with which a hint has to be written to mean the same cluster and namespace.
+    flags: String,
     closed: bool,
 }
 
+/// What hints begin with.
+const PROGRAM: &str = "kubectl carillon ";
+
 impl Screen {
-    pub(crate) fn new(flag: Color) -> Self {
+    /// `flags`: what whoever asks has said of cluster and namespace.
+    pub(crate) fn new(flag: Color, flags: String) -> Self {
         let no_color = std::env::var("NO_COLOR").ok();
         let stdout = std::io::stdout();
         let color = wanted(flag, no_color.as_deref(), stdout.is_terminal());
@@ -36,20 +43,21 @@ impl Screen {
             stdout,
             stderr: std::io::stderr(),
             color,
+            flags,
             closed: false,
         }
     }
 
     /// Prints a line.
     pub(crate) fn line(&mut self, line: &str) -> Result<()> {
-        self.print(&format!("{}\n", one_line(line)))
+        self.print(&format!("{}\n", one_line(&hinted(line, &self.flags))))
     }
 
     /// Prints a line of parts, each in its tone, if there are colours.
     pub(crate) fn painted(&mut self, parts: &[(Tone, &str)]) -> Result<()> {
         let part = |(tone, text): &(Tone, &str)| {
             let tone = if self.color { *tone } else { Tone::Plain };
-            tone.paint(&one_line(text))
+            tone.paint(&one_line(&hinted(text, &self.flags)))
         };
         let line: String = parts.iter().map(part).collect();
         self.print(&format!("{line}\n"))
@@ -62,12 +70,13 @@ impl Screen {
 
     /// Prints lines that are ours.
     pub(crate) fn text(&mut self, text: &str) -> Result<()> {
-        self.print(&lines(text))
+        self.print(&lines(&hinted(text, &self.flags)))
     }
 
     /// Says something beside the answer.
     pub(crate) fn aside(&mut self, text: &str) {
-        let text = lines(text);
+        let text = hinted(text, &self.flags);
+        let text = lines(&text);
         // Later lines may be of others: they must not look like new words of ours.
         let text = text.trim_end().replace('\n', "\n  ");
         // Who closed it does not want to know.
@@ -134,6 +143,14 @@ impl Screen {
     }
 }
 
+/// A command that is offered means what was asked about: it has the same flags.
+fn hinted<'t>(text: &'t str, flags: &str) -> Cow<'t, str> {
+    if flags.is_empty() || !text.contains(PROGRAM) {
+        return text.into();
+    }
+    text.replace(PROGRAM, &format!("{PROGRAM}{flags} ")).into()
+}
+
 /// An error and its causes, each but once: many say themselves what caused them.
 fn chain(error: &Error) -> String {
     let mut said = String::new();
@@ -150,6 +167,17 @@ fn chain(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_is_offered_has_the_flags_of_the_one_that_was_typed() {
+        let hint = "It is paused: kubectl carillon resume fix";
+        assert_eq!(hinted(hint, ""), hint);
+        assert_eq!(
+            hinted(hint, "-n team-a"),
+            "It is paused: kubectl carillon -n team-a resume fix"
+        );
+        assert_eq!(hinted("nothing to do", "-n team-a"), "nothing to do");
+    }
 
     #[test]
     fn what_an_error_has_said_of_its_cause_is_not_said_again() {

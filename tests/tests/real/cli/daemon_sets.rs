@@ -195,7 +195,7 @@ fn a_paused_update_needs_a_person_and_goes_on_when_it_is_resumed() {
     for verb in ["undo", "restart"] {
         let refused = rollout(verb, 1).stderr;
         assert!(
-            refused.contains("kubectl carillon rollout resume cds/agent"),
+            refused.contains("kubectl carillon -n cli-ds-pause rollout resume cds/agent"),
             "{refused}"
         );
     }

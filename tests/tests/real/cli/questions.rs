@@ -188,7 +188,7 @@ NodeTaintNotTolerated: taint example.com/pool=gpu:NoSchedule
 
 Nothing was started there.
 
-Next: nothing: the job has ended. To run it here once all checks pass: kubectl carillon retry fix --node node-0006.
+Next: nothing: the job has ended. To run it here once all checks pass: kubectl carillon -n cli-node retry fix --node node-0006.
 ";
     let refused = carillon(&bench, &["explain", "fix", "--node", "node-0006"]).ended_with(0);
     assert_eq!(refused.stdout, golden);
