@@ -135,7 +135,7 @@ fn tell_not_started(all: &JobExplanation, screen: &mut Screen) {
         .filter(not_started)
         .map(|group| group.count);
     if let number @ 1.. = nodes.sum::<usize>() {
-        screen.aside(&format!(
+        screen.hint_aside(&format!(
             "{} not started. To run the job there and where it has failed: kubectl carillon retry {} \
              --unfinished",
             match number {
@@ -181,7 +181,7 @@ fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Resu
         screen.table(&by_attempt(&other.attempts), headers)?;
     }
     screen.blank()?;
-    screen.line(&format!("Next: {}.", one.next))
+    screen.hint(&format!("Next: {}.", one.next))
 }
 
 fn tone(place: Place) -> Tone {

@@ -99,8 +99,9 @@ pub(crate) async fn run(api: &Api, args: &Logs, screen: &mut Screen) -> Result<u
     }
     let all_gone = outcomes.iter().all(|outcome| *outcome == Outcome::Gone);
     if all_gone && outcomes.len() > 1 {
-        screen
-            .aside("All of these pods are gone: `kubectl carillon results` has their last words.");
+        screen.hint_aside(
+            "All of these pods are gone: `kubectl carillon results` has their last words.",
+        );
     }
     let failed = all_gone || outcomes.contains(&Outcome::NotRead);
     Ok(if failed { ERROR } else { DONE })

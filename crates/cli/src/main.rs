@@ -86,13 +86,17 @@ fn not_understood(
     screen: &mut Screen,
 ) -> ExitCode {
     let clean = args.map(|arg| one_line(&arg.to_string_lossy()).into_owned());
-    let error = Cli::try_parse_from(clean).err().unwrap_or(error);
+    let clean: Vec<String> = clean.collect();
+    let error = Cli::try_parse_from(&clean).err().unwrap_or(error);
     // Not clap's 2, which `plan` and `wait` give a meaning.
     let asked_for = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
-    match unknown_verb::explained(&error, &verbs(&Cli::command())) {
+    // clap knows the verbs of `rollout`.
+    let nested = clean.iter().any(|arg| arg == "rollout");
+    let explained = unknown_verb::explained(&error, &verbs(&Cli::command()));
+    match explained.filter(|_| !nested) {
         Some(message) => screen.error(&anyhow::anyhow!(message)),
         None => drop(error.print()),
     }

@@ -233,7 +233,7 @@ fn tell_obstacles(obstacles: &Obstacles, screen: &mut Screen) {
 }
 
 fn tell_how_to_resume(name: &str, screen: &mut Screen) {
-    screen.aside(&format!("It is paused: kubectl carillon resume {name}"));
+    screen.hint_aside(&format!("It is paused: kubectl carillon resume {name}"));
 }
 
 fn report(

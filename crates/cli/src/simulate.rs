@@ -1,6 +1,6 @@
 //! `simulate`: what a manifest would do on many nodes, without a cluster.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use carillon_simulate::{
     Assumptions, AtLimit, Distribution, Report, Sample, Share, generate, like, run as simulate,
 };
@@ -12,7 +12,7 @@ use crate::client::{Api, block_on};
 use crate::exit::{DONE, NOT_ALL};
 use crate::flags::{Global, Output};
 use crate::manifest;
-use crate::render::{Cell, Screen, Table, Tone, count, duration, seconds};
+use crate::render::{Cell, Format, Screen, Table, Tone, count, duration, seconds};
 
 /// Show what a manifest would do on many nodes, in seconds and without a cluster
 #[derive(Debug, clap::Args)]
@@ -56,14 +56,24 @@ pub(crate) struct Simulate {
     /// Attempts that fail on the other nodes
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     flaky: Share,
-    /// How long the API server takes to answer
-    #[arg(long, value_name = "TIME", default_value = "10ms")]
+    /// The exit code of containers that fail
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(i32).range(1..=255))]
+    exit_code: i32,
+    /// How long the API server takes to answer, at most 10s
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = latency)]
     api_latency: SignedDuration,
     /// Chooses which nodes fail and what takes how long: the same number gives the same run
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
     #[command(flatten)]
     output: Output,
+}
+
+fn latency(text: &str) -> Result<SignedDuration, String> {
+    let time = text.parse().ok();
+    let bounds = SignedDuration::ZERO..=SignedDuration::from_secs(10);
+    time.filter(|time| bounds.contains(time))
+        .ok_or_else(|| format!("{text:?}: write 10ms, at most 10s"))
 }
 
 fn label(text: &str) -> Result<(String, String), String> {
@@ -74,6 +84,9 @@ fn label(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn run(global: &Global, args: &Simulate, screen: &mut Screen) -> Result<u8> {
+    if args.output.output == Some(Format::Name) {
+        bail!("-o name: a simulation has no names to print; -o json has the nodes");
+    }
     let kinds = ["BroadcastJob", "DaemonSet", "Job", "CronJob"];
     let wanted = |object: &Value| kinds.iter().any(|kind| object["kind"] == *kind);
     let objects = manifest::read(&args.filename, &kinds.join(", "), wanted, screen)?;
@@ -91,6 +104,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, screen: &mut Screen) -> Resu
         start: args.start,
         fail: args.fail,
         flaky: args.flaky,
+        exit_code: args.exit_code,
         api_latency: args.api_latency,
         seed: args.seed,
     };
@@ -102,12 +116,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, screen: &mut Screen) -> Resu
         {
             object["metadata"]["namespace"] = Value::from(&**namespace);
         }
-        let name = object["metadata"]["name"]
-            .as_str()
-            .unwrap_or("?")
-            .to_owned();
-        let report = simulate(&object, &nodes, &assumptions).with_context(|| name)?;
-        reports.push(report);
+        reports.push(simulate(&object, &nodes, &assumptions)?);
     }
     if !screen.documents(args.output.output, &reports, false)? {
         for (at, report) in reports.iter().enumerate() {
@@ -175,12 +184,12 @@ fn print(report: &Report, args: &Simulate, screen: &mut Screen) -> Result<()> {
 
 /// With which limit of failed nodes it would have stopped, and when.
 fn limits(at_limit: &[AtLimit]) -> Table {
-    let mut table = Table::new(&["MAX-FAILED-NODES", "EXCEEDED-AFTER", "NODES-BEGUN"]);
+    let mut table = Table::new(&["MAX-FAILED-NODES", "EXCEEDED-AFTER", "PODS-CREATED"]);
     for limit in at_limit {
         table.row([
             limit.max_failed_nodes.to_string().into(),
             duration(limit.seconds).into(),
-            limit.started.to_string().into(),
+            limit.created_pods.to_string().into(),
         ]);
     }
     table

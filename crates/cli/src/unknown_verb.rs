@@ -6,7 +6,7 @@
 use clap::error::{ContextKind, ContextValue};
 
 /// Verbs of other programs, and ours for the same.
-const MEANT: [(&[&str], &str); 8] = [
+const MEANT: [(&[&str], &str); 9] = [
     (&["list", "ls", "status", "show", "progress", "top"], "get"),
     (&["describe", "why", "diagnose"], "explain"),
     (&["result", "outcomes", "history"], "results"),
@@ -14,6 +14,7 @@ const MEANT: [(&[&str], &str); 8] = [
     (&["diff", "lint", "validate", "dry-run", "preview"], "plan"),
     (&["schedule", "upcoming"], "next"),
     (&["rerun", "restart"], "retry"),
+    (&["unpause", "unsuspend", "continue"], "resume"),
     (&["run", "start", "run-now"], "trigger"),
 ];
 
@@ -68,6 +69,7 @@ mod tests {
             ("explian", Some("explain")),
             ("pasue", Some("pause")),
             ("rerun", Some("retry")),
+            ("unpause", Some("resume")),
             ("gte", None),
             ("frobnicate", None),
         ] {

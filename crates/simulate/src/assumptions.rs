@@ -20,6 +20,8 @@ pub struct Assumptions {
     pub fail: Share,
     /// Attempts that fail on any other node.
     pub flaky: Share,
+    /// With which code a container that fails ends.
+    pub exit_code: i32,
     /// How long the API server takes to answer.
     pub api_latency: SignedDuration,
     /// Chooses which nodes fail and what takes how long.
@@ -28,25 +30,26 @@ pub struct Assumptions {
 
 impl Assumptions {
     /// What becomes of the n-th pod of a place: its node, or the index of its Job. Pods of a DaemonSet never end by
-    /// themselves unless they fail.
-    pub(crate) fn fate(&self, place: &str, nth: usize, ends: bool) -> Fate {
+    /// themselves unless they fail. Also how long its container needs.
+    pub(crate) fn fate(&self, place: &str, nth: usize, ends: bool) -> (Fate, SignedDuration) {
         let mut of_place = self.random((place, "of place"));
         let mut of_pod = self.random((place, nth));
         let fails = self.fail.has(of_place.f64()) || self.flaky.has(of_pod.f64());
         let start = self.start.sample(&mut of_pod);
         let duration = self.duration.sample(&mut of_pod);
         let work = if fails {
-            Work::Ends(duration, 1)
+            Work::Ends(duration, self.exit_code)
         } else if ends {
             Work::Ends(duration, 0)
         } else {
             Work::Hangs
         };
-        Fate {
+        let fate = Fate {
             start,
             works: vec![work],
             ..Fate::ends(duration, 0)
-        }
+        };
+        (fate, start + duration)
     }
 
     fn random(&self, about: impl Hash) -> Rng {
@@ -66,13 +69,14 @@ mod tests {
             start: "1s".parse().expect("a duration"),
             fail: fail.parse().expect("a share"),
             flaky: flaky.parse().expect("a share"),
+            exit_code: 1,
             api_latency: SignedDuration::ZERO,
             seed: 7,
         }
     }
 
     fn fails(of: &Assumptions, place: &str, nth: usize) -> bool {
-        matches!(of.fate(place, nth, true).works[..], [Work::Ends(_, 1)])
+        matches!(of.fate(place, nth, true).0.works[..], [Work::Ends(_, 1)])
     }
 
     #[test]
@@ -99,7 +103,7 @@ mod tests {
             seed: 8,
             ..a.clone()
         };
-        let work = |of: &Assumptions| format!("{:?}", of.fate("node-1", 0, true).works);
+        let work = |of: &Assumptions| format!("{:?}", of.fate("node-1", 0, true).0.works);
         assert_eq!(work(&a), work(&b));
         assert_ne!(work(&a), work(&other));
     }
@@ -107,10 +111,10 @@ mod tests {
     #[test]
     fn a_pod_of_a_daemon_set_runs_until_it_is_stopped_unless_it_fails() {
         let of = assumptions("0%", "0%");
-        assert!(matches!(of.fate("n", 0, false).works[..], [Work::Hangs]));
+        assert!(matches!(of.fate("n", 0, false).0.works[..], [Work::Hangs]));
         let of = assumptions("100%", "0%");
         assert!(matches!(
-            of.fate("n", 0, false).works[..],
+            of.fate("n", 0, false).0.works[..],
             [Work::Ends(_, 1)]
         ));
     }

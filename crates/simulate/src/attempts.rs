@@ -31,24 +31,28 @@ pub(crate) fn nodes(ledger: &Ledger<'_>, begin: Timestamp) -> Vec<Node> {
     nodes
 }
 
-/// When each limit is exceeded, of those that are.
-pub(crate) fn at_limit(ledger: &Ledger<'_>, begin: Timestamp) -> Vec<AtLimit> {
+/// When each limit is exceeded, of those that are. `retries`: attempts of a node after its first; `created`: when
+/// each pod was created.
+pub(crate) fn at_limit(
+    ledger: &Ledger<'_>,
+    begin: Timestamp,
+    retries: u32,
+    created: &[i64],
+) -> Vec<AtLimit> {
     let stopped = [results::STOPPED_BY_FAILURE, results::DEADLINE_EXCEEDED];
-    let by_itself =
-        |record: &&Record| record.state == NodeState::Failed && !stopped.contains(&&*record.reason);
+    let by_itself = |record: &&Record| {
+        let for_good = record.attempt > retries || *record.reason == *results::FAILED_BY_RULE;
+        record.state == NodeState::Failed && for_good && !stopped.contains(&&*record.reason)
+    };
     let failed = ledger.latest().filter(by_itself);
     let mut failed: Vec<Timestamp> = failed.filter_map(|record| record.finished).collect();
     failed.sort_unstable();
-    let starts: Vec<Timestamp> = ledger
-        .nodes()
-        .filter_map(|(_, _, records)| started(records))
-        .collect();
     let limits = LIMITS.into_iter().filter_map(|limit| {
-        let at = *failed.get(limit)?;
+        let seconds = failed.get(limit)?.duration_since(begin).as_secs();
         Some(AtLimit {
             max_failed_nodes: limit,
-            seconds: at.duration_since(begin).as_secs(),
-            started: starts.iter().filter(|start| **start <= at).count(),
+            seconds,
+            created_pods: created.iter().filter(|at| **at <= seconds).count(),
         })
     });
     limits.collect()

@@ -1,6 +1,7 @@
 //! How many pods there are that have not ended.
 
 use carillon_sim::Server;
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// Counts them as the history goes on.
@@ -9,12 +10,13 @@ pub(crate) struct LivePods {
     seen: u64,
     pub(crate) now: usize,
     pub(crate) most: usize,
-    pub(crate) created: usize,
+    /// When each pod was created, in seconds.
+    pub(crate) created: Vec<i64>,
 }
 
 impl LivePods {
     /// Reads what has happened since the last time.
-    pub(crate) fn look(&mut self, server: &Server) {
+    pub(crate) fn look(&mut self, server: &Server, begin: Timestamp) {
         server.with_history(|history| {
             let first = history.steps.partition_point(|step| step.rev <= self.seen);
             for step in &history.steps[first..] {
@@ -22,7 +24,9 @@ impl LivePods {
                 if &*step.key.resource != "pods" {
                     continue;
                 }
-                self.created += usize::from(step.old.is_none());
+                if step.old.is_none() {
+                    self.created.push(step.at.duration_since(begin).as_secs());
+                }
                 let lives = |pod: &Option<_>| pod.as_deref().is_some_and(lives);
                 match (lives(&step.old), lives(&step.new)) {
                     (false, true) => self.now += 1,

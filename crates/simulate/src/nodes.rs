@@ -1,7 +1,10 @@
 //! Nodes of a cluster that does not exist.
 
+use carillon_sim::actors::KUBELET_STOPPED;
 use serde_json::{Map, Value, json};
 
+/// Before any simulation begins.
+const LONG_AGO: &str = "2025-12-01T00:00:00Z";
 const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 
 /// So many equal nodes in three zones, with these labels besides the usual ones.
@@ -25,7 +28,7 @@ pub fn generate(count: usize, labels: &[(String, String)]) -> Vec<Value> {
             "metadata": {"name": name, "labels": all},
             "status": {
                 "allocatable": {"cpu": "32", "memory": "128Gi", "ephemeral-storage": "500Gi", "pods": "110"},
-                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": LONG_AGO}],
             },
         })
     };
@@ -35,10 +38,18 @@ pub fn generate(count: usize, labels: &[(String, String)]) -> Vec<Value> {
 /// A node like one of a cluster, as far as the operator and a scheduler look at it.
 pub fn like(node: &Value) -> Value {
     let (meta, status) = (&node["metadata"], &node["status"]);
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let mut ready = conditions.filter(|condition| condition["type"] == "Ready");
+    let ready = ready.next().map_or(&Value::Null, |ready| &ready["status"]);
+    // A node that is not ready runs nothing, and has not been ready for long.
+    let silent = (ready != "True").then(|| json!({KUBELET_STOPPED: "true"}));
     let mut like = json!({
-        "metadata": {"name": meta["name"], "labels": meta["labels"]},
+        "metadata": {"name": meta["name"], "labels": meta["labels"], "annotations": silent},
         "spec": {"taints": node["spec"]["taints"], "unschedulable": node["spec"]["unschedulable"]},
-        "status": {"allocatable": status["allocatable"], "conditions": status["conditions"]},
+        "status": {
+            "allocatable": status["allocatable"],
+            "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": LONG_AGO}],
+        },
     });
     for part in ["metadata", "spec", "status"] {
         if let Some(fields) = like[part].as_object_mut() {
@@ -72,13 +83,26 @@ mod tests {
         let node = json!({
             "metadata": {"name": "a", "uid": "1", "resourceVersion": "7", "labels": {"pool": "gpu"}},
             "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}], "podCIDR": "10.0.0.0/24"},
-            "status": {"allocatable": {"cpu": "4"}, "images": []},
+            "status": {
+                "allocatable": {"cpu": "4"}, "images": [],
+                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-01T00:00:00Z"}],
+            },
         });
         let expected = json!({
             "metadata": {"name": "a", "labels": {"pool": "gpu"}},
             "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
-            "status": {"allocatable": {"cpu": "4"}},
+            "status": {
+                "allocatable": {"cpu": "4"},
+                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": LONG_AGO}],
+            },
         });
         assert_eq!(like(&node), expected);
+        let silent = like(
+            &json!({"metadata": {"name": "a"}, "status": {"conditions": [
+                {"type": "Ready", "status": "Unknown"},
+            ]}}),
+        );
+        assert_eq!(silent["metadata"]["annotations"][KUBELET_STOPPED], "true");
+        assert_eq!(silent["status"]["conditions"][0]["status"], "Unknown");
     }
 }

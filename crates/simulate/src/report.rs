@@ -91,8 +91,8 @@ pub struct AtLimit {
     pub max_failed_nodes: usize,
     /// When one more has failed.
     pub seconds: i64,
-    /// Nodes that were started by then.
-    pub started: usize,
+    /// Pods that were created by then. They run to their end also if the job pauses.
+    pub created_pods: usize,
 }
 
 /// What became of a node.

@@ -1,10 +1,12 @@
 //! The run: cluster, operator, and somebody who looks at the object now and then.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use carillon_operator::args::{Config, Task};
 use carillon_operator::clock::Clock;
 use carillon_operator::controllers::Rules;
@@ -17,7 +19,7 @@ use carillon_plan::view::broadcast_job::ledger::Ledger;
 use carillon_plan::view::read;
 use carillon_sim::actors::{self, Component, Kubelets, Scheduler};
 use carillon_sim::{Actor, Server, Status};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{Instant, sleep};
@@ -28,6 +30,7 @@ use crate::assumptions::Assumptions;
 use crate::attempts;
 use crate::live_pods::LivePods;
 use crate::report::{End, Report, Sample};
+use crate::share::Share;
 use crate::subject::{Look, Subject};
 use crate::unknown_fields;
 
@@ -37,12 +40,15 @@ const USER: &str = "system:serviceaccount:carillon-system:carillon";
 const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// The operator has read the cluster by then.
 const SYNCED: Duration = Duration::from_secs(5);
-/// An object about which nothing changes for so long, and which has no pods, has come to a stand.
+/// An object that has not come further for so long has come to a stand. What the object itself waits for, and what
+/// its containers need, comes on top.
 const STANDS: Duration = Duration::from_mins(30);
-/// Nothing is looked at for longer.
-const HORIZON: Duration = Duration::from_hours(24 * 365);
+/// A job with more retries than that is not waited for until the last.
+const PATIENCE: i64 = 20;
+/// A container of a DaemonSet that has failed is started again by then.
+const RESTARTS: Duration = Duration::from_mins(1);
 /// How much of the history is kept: a watch that begins again reads it.
-const KEPT_REVISIONS: u64 = 20_000;
+const KEPT_REVISIONS: u64 = 5_000;
 /// Estimates that are noted: one each time so much more is done.
 const ESTIMATES: i64 = 10;
 /// Objects without a namespace are put there.
@@ -68,6 +74,48 @@ pub fn run(object: &Value, nodes: &[Value], assumptions: &Assumptions) -> Result
     Ok(report)
 }
 
+fn remove(object: &mut Value, field: &str) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove(field);
+    }
+}
+
+/// The object without what a server has set. It does not remove itself either: it has to be there when it is looked at.
+fn of_a_user(object: &Value) -> Value {
+    let mut object = object.clone();
+    remove(&mut object, "status");
+    let set = [
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "managedFields",
+    ];
+    for field in set {
+        remove(&mut object["metadata"], field);
+    }
+    const TIME_TO_LIVE: &str = "ttlSecondsAfterFinished";
+    for place in ["/spec", "/spec/completionPolicy"] {
+        if let Some(place) = object.pointer_mut(place) {
+            remove(place, TIME_TO_LIVE);
+        }
+    }
+    object
+}
+
+/// The largest number of seconds that an object names: for so long it may wait for something.
+fn longest_wait(object: &Value) -> u64 {
+    let of_field = |(name, value): (&String, &Value)| match value.as_u64() {
+        Some(seconds) if name.ends_with("Seconds") => seconds,
+        _ => longest_wait(value),
+    };
+    match object {
+        Value::Object(fields) => fields.iter().map(of_field).max().unwrap_or(0),
+        Value::Array(items) => items.iter().map(longest_wait).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// The object under its name, in a namespace.
 struct Named {
     subject: Subject,
@@ -79,16 +127,22 @@ struct Named {
 impl Named {
     fn of(object: &Value) -> Result<Self> {
         let subject = Subject::of(object)?;
-        let mut object = object.clone();
+        let mut object = of_a_user(object);
+        if !object["spec"]["retryOf"].is_null() {
+            bail!(
+                "spec.retryOf: a retry cannot be simulated, as its job is not there: simulate that one"
+            );
+        }
         let meta = &mut object["metadata"];
         if meta["namespace"].is_null() {
             meta["namespace"] = json!(NAMESPACE);
         }
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let name = text(&meta["name"]).context("metadata.name is missing")?;
+        let namespace = text(&meta["namespace"]).context("metadata.namespace is not a string")?;
         Ok(Self {
             subject,
-            namespace: text(&meta["namespace"]).context("metadata.namespace is not a string")?,
+            namespace,
             name,
             object,
         })
@@ -98,6 +152,29 @@ impl Named {
         let (resource, namespace) = (self.subject.resource(), &self.namespace);
         let stored = admin.get(resource, namespace, &self.name);
         stored.map_err(|status| anyhow!("{} is gone: {}", self.name, status.message))
+    }
+
+    /// Whether its retries come to an end that is worth waiting for.
+    fn retries_end(&self) -> bool {
+        let limits = ["backoffLimitPerNode", "backoffLimit"];
+        let mut limits = limits
+            .iter()
+            .filter_map(|field| self.object["spec"][field].as_i64());
+        let ignores = self.object["spec"]["podFailurePolicy"].is_object();
+        self.subject.pods_end() && !ignores && limits.all(|limit| limit <= PATIENCE)
+    }
+
+    /// Pods of a DaemonSet whose container has ended.
+    fn failing(&self, admin: &Actor) -> usize {
+        if self.subject.pods_end() {
+            return 0;
+        }
+        let pods = admin.list("pods", &self.namespace, "").unwrap_or_default();
+        let fails = |pod: &&Arc<Value>| {
+            let restarts = &pod["status"]["containerStatuses"][0]["restartCount"];
+            restarts.as_i64().unwrap_or(0) > 0 || pod["status"]["phase"] == "Failed"
+        };
+        pods.iter().filter(fails).count()
     }
 
     fn slices(&self, admin: &Actor) -> Vec<Slice> {
@@ -112,8 +189,12 @@ impl Named {
 }
 
 async fn play(object: &Value, nodes: &[Value], assumptions: &Assumptions) -> Result<Report> {
-    let named = Named::of(object)?;
-    unknown_fields::refuse(named.subject, &named.object)?;
+    let name = object["metadata"]["name"].as_str().unwrap_or("a manifest");
+    let named = Named::of(object).with_context(|| name.to_owned())?;
+    unknown_fields::refuse(named.subject, &named.object).with_context(|| name.to_owned())?;
+    if named.subject == Subject::Job && assumptions.fail != Share::NONE {
+        bail!("{name}: --fail is about nodes, and a Job has no pod for each: use --flaky");
+    }
     let server = Server::new(BEGIN);
     let admin = server.actor("admin");
     let refused = |what: &str, status: &Status| anyhow!("{what}: {}", status.message);
@@ -130,7 +211,13 @@ async fn play(object: &Value, nodes: &[Value], assumptions: &Assumptions) -> Res
             .map_err(|status| refused(&format!("node {name}"), &status))?;
     }
     let (fates, ends) = (assumptions.clone(), named.subject.pods_end());
-    let fates = move |place: &str, nth: usize| fates.fate(place, nth, ends);
+    let longest = Rc::new(Cell::new(SignedDuration::ZERO));
+    let told = longest.clone();
+    let fates = move |place: &str, nth: usize| {
+        let (fate, takes) = fates.fate(place, nth, ends);
+        told.set(told.get().max(takes));
+        fate
+    };
     let components: Vec<Box<dyn Component>> = vec![
         Box::new(Scheduler::new(&server)),
         Box::new(Kubelets::new(&server, Box::new(fates))),
@@ -145,13 +232,15 @@ async fn play(object: &Value, nodes: &[Value], assumptions: &Assumptions) -> Res
         .create(named.subject.resource(), &named.namespace, &named.object)
         .map_err(|status| refused(&named.name, &status))?;
     let before = connection.requests();
-    let looking = look_on(&server, &admin, &named);
+    let looking = look_on(&server, &admin, &named, &longest);
     let seen = tokio::select! {
         seen = looking => seen?,
         ended = ended => return Err(ended?.err().context("the operator ended")?),
     };
     let slices = named.slices(&admin);
     let ledger = Ledger::read(&slices);
+    let retries = named.object["spec"]["backoffLimitPerNode"].as_u64();
+    let retries = u32::try_from(retries.unwrap_or(0)).unwrap_or(u32::MAX);
     let begin = created["metadata"]["creationTimestamp"].as_str();
     let begin = begin.and_then(|at| at.parse().ok()).unwrap_or(BEGIN);
     Ok(Report {
@@ -161,9 +250,9 @@ async fn play(object: &Value, nodes: &[Value], assumptions: &Assumptions) -> Res
         real_seconds: 0.0,
         timeline: seen.timeline,
         most_pods: seen.pods.most,
-        created_pods: seen.pods.created,
+        created_pods: seen.pods.created.len(),
         requests: connection.requests().since(&before),
-        at_limit: attempts::at_limit(&ledger, begin),
+        at_limit: attempts::at_limit(&ledger, begin, retries, &seen.pods.created),
         served: attempts::nodes(&ledger, begin),
         namespace: named.namespace,
         name: named.name,
@@ -207,7 +296,7 @@ fn config(subject: Subject) -> Result<Config> {
     ];
     match Task::parse(fixed.iter().chain(subject.flags()))? {
         Task::Operate(config) => Ok(config),
-        Task::Check(_) => anyhow::bail!("these flags ask for the operator"),
+        Task::Check(_) => bail!("these flags ask for the operator"),
     }
 }
 
@@ -218,15 +307,22 @@ struct Seen {
     pods: LivePods,
 }
 
-async fn look_on(server: &Server, admin: &Actor, named: &Named) -> Result<Seen> {
-    let begin = Instant::now();
+async fn look_on(
+    server: &Server,
+    admin: &Actor,
+    named: &Named,
+    longest: &Cell<SignedDuration>,
+) -> Result<Seen> {
+    let (begin, begin_at) = (Instant::now(), server.now());
     let mut pods = LivePods::default();
     let mut timeline: Vec<Sample> = Vec::new();
-    let mut changed = (server.revision(), Instant::now());
+    let mut progress = ([0; 3], None, begin);
+    let mut complete_since = None;
     let mut history = VecDeque::new();
     let mut estimated = 0;
+    let waits = Duration::from_secs(longest_wait(&named.object));
     loop {
-        pods.look(server);
+        pods.look(server, begin_at);
         let stored = named.stored(admin)?;
         let mut look = named.subject.look(&stored, &Ledger::default());
         let total =
@@ -238,20 +334,37 @@ async fn look_on(server: &Server, admin: &Actor, named: &Named) -> Result<Seen> 
             look = named.subject.look(&stored, &Ledger::read(&slices));
         }
         let passed = begin.elapsed();
-        let after_seconds = passed.as_secs() as i64;
-        note(&mut timeline, &look, after_seconds);
-        let revision = server.revision();
-        if revision != changed.0 {
-            changed = (revision, Instant::now());
+        note(&mut timeline, &look, passed.as_secs() as i64);
+        // Attempts without end are no progress, and neither are pods that come and go.
+        let attempts = named.retries_end().then_some(pods.created.len());
+        let done = [look.sample.done, look.sample.failed, look.sample.refused];
+        let best = [0, 1, 2].map(|at| done[at].max(progress.0[at]));
+        if (best, attempts) != (progress.0, progress.1) {
+            progress = (best, attempts, Instant::now());
         }
-        let may_change = named.subject.pods_end() && pods.now > 0;
-        let stands = changed.1.elapsed() > STANDS && !may_change;
-        if look.ended || stands || passed > HORIZON {
+        let takes: Duration = longest.get().try_into().unwrap_or_default();
+        let stands = progress.2.elapsed() > STANDS + waits + 2 * takes;
+        // Pods of a DaemonSet may fail when all were there for a moment.
+        let settled = named.subject.pods_end() || {
+            let since = *complete_since.get_or_insert_with(Instant::now);
+            since.elapsed() > takes + RESTARTS
+        };
+        if !look.ended {
+            complete_since = None;
+        }
+        if look.ended && settled || stands {
+            let slices = named.slices(admin);
+            let look = named.subject.look(&stored, &Ledger::read(&slices));
+            let failing = named.failing(admin);
+            let headline = match failing {
+                0 => look.headline,
+                pods => format!("{}, and {pods} pods fail again and again", look.headline),
+            };
             let end = End {
-                good: look.good,
+                good: look.good && failing == 0,
                 ended: look.ended,
-                headline: look.headline,
-                after_seconds: timeline.last().map_or(after_seconds, |last| last.seconds),
+                headline,
+                after_seconds: timeline.last().map_or(0, |last| last.seconds),
             };
             return Ok(Seen {
                 end,
@@ -259,6 +372,7 @@ async fn look_on(server: &Server, admin: &Actor, named: &Named) -> Result<Seen> 
                 pods,
             });
         }
+        let revision = server.revision();
         history.push_back(revision);
         while let Some(old) = history.front()
             && old + KEPT_REVISIONS < pods.seen()

@@ -108,6 +108,11 @@ fn of_set(object: &Value) -> Look {
     let active = i64::from(progress.current) - done;
     let refused: i32 = progress.refused.iter().map(|refused| refused.count).sum();
     let complete = progress.standing == daemon_set::Standing::Complete;
+    let headline = if complete && progress.desired == 0 {
+        "Complete: no node should have a pod".to_owned()
+    } else {
+        progress.headline()
+    };
     Look {
         sample: Sample {
             done,
@@ -116,7 +121,7 @@ fn of_set(object: &Value) -> Look {
             refused: i64::from(refused),
             ..Sample::default()
         },
-        headline: progress.headline(),
+        headline,
         ended: complete,
         good: complete && progress.desired > 0,
     }
@@ -137,6 +142,7 @@ fn job(object: &Value) -> Look {
     let headline = match (&complete, &failed) {
         (Some(_), _) => "Complete".to_owned(),
         (_, Some(why)) => format!("Failed: {why}"),
+        _ if spec["suspend"] == true => "Suspended".to_owned(),
         _ => "Running".to_owned(),
     };
     Look {

@@ -10,6 +10,7 @@ fn assumptions(duration: &str, fail: &str) -> Assumptions {
         start: "1s".parse().expect("a duration"),
         fail: fail.parse().expect("a share"),
         flaky: Share::NONE,
+        exit_code: 1,
         api_latency: SignedDuration::from_millis(10),
         seed: 1,
     }
@@ -73,7 +74,7 @@ fn at_each_time_the_counts_sum_to_all_nodes() {
             .filter(|limit| **limit < failed)
             .count()
     );
-    assert!(report.at_limit[0].started < 50);
+    assert!(report.at_limit[0].created_pods < 50);
 }
 
 #[test]
@@ -192,7 +193,83 @@ fn what_the_api_server_would_refuse_is_refused() {
     nameless["metadata"] = json!({});
     let said = run(&nameless, &generate(3, &[]), &assumptions("30s", "0%")).unwrap_err();
     assert!(
-        said.to_string().contains("metadata.name is missing"),
+        format!("{said:#}").contains("metadata.name is missing"),
         "{said}"
     );
+}
+
+#[test]
+fn a_daemon_set_whose_pods_fail_again_and_again_has_no_good_end() {
+    let set = json!({"selector": {"matchLabels": {"app": "a"}}, "template": {
+        "metadata": {"labels": {"app": "a"}},
+        "spec": {"containers": [{"name": "a", "image": "b"}]},
+    }});
+    let set = object("carillon.dev/v1alpha1", "DaemonSet", &set);
+    for share in ["100%", "20%"] {
+        let report = on(20, &set, &assumptions("10s", share));
+        assert!(!report.end.good, "{share}: {:?}", report.end);
+        assert!(
+            report.end.headline.contains("fail again and again"),
+            "{:?}",
+            report.end
+        );
+        assert!(report.end.after_seconds < 3 * 3600, "{:?}", report.end);
+    }
+}
+
+#[test]
+fn a_node_that_waits_for_a_retry_does_not_count_as_failed_and_attempts_without_end_are_given_up() {
+    let retries = json!({"backoffLimitPerNode": 3, "failurePolicy": {"type": "Continue"}});
+    let flaky = Assumptions {
+        flaky: "30%".parse().expect("a share"),
+        ..assumptions("10s", "0%")
+    };
+    let report = on(60, &broadcast(&retries), &flaky);
+    let failed = report
+        .served
+        .iter()
+        .filter(|node| node.state == "Failed")
+        .count();
+    let told = report
+        .at_limit
+        .iter()
+        .map(|limit| limit.max_failed_nodes + 1)
+        .max();
+    assert!(
+        told.unwrap_or(0) <= failed,
+        "{failed}: {:?}",
+        report.at_limit
+    );
+    let endless = json!({"backoffLimitPerNode": 2_147_483_647});
+    let report = on(5, &broadcast(&endless), &assumptions("10s", "100%"));
+    assert!(!report.end.ended && !report.end.good, "{:?}", report.end);
+}
+
+#[test]
+fn an_object_that_was_read_from_a_cluster_is_simulated_as_its_user_wrote_it() {
+    let mut job = broadcast(&json!({"completionPolicy": {"ttlSecondsAfterFinished": 0}}));
+    job["metadata"]["resourceVersion"] = json!("7");
+    job["metadata"]["uid"] = json!("b0d0c1de-0000-4000-8000-000000000000");
+    job["status"] = json!({"desired": 9});
+    let report = on(4, &job, &assumptions("2h", "0%"));
+    assert!(report.end.good, "{:?}", report.end);
+}
+
+#[test]
+fn rules_by_the_name_of_a_container_and_its_exit_code_are_kept() {
+    let rule = json!({"action": "FailJob", "onExitCodes": {"containerName": "a", "operator": "In", "values": [42]}});
+    let job = broadcast(&json!({
+        "parallelism": 2, "failurePolicy": {"type": "Continue"}, "podFailurePolicy": {"rules": [rule]},
+    }));
+    let of = Assumptions {
+        exit_code: 42,
+        ..assumptions("10s", "30%")
+    };
+    let report = on(20, &job, &of);
+    assert!(
+        report.end.headline.starts_with("Failed: node"),
+        "{:?}",
+        report.end
+    );
+    assert!(report.created_pods < 20, "{report:?}");
 }

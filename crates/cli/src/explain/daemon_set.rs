@@ -111,7 +111,7 @@ fn print_node(
         screen.line("It has no pod.")?;
     }
     screen.blank()?;
-    screen.line(&format!("Next: {}.", one.next))
+    screen.hint(&format!("Next: {}.", one.next))
 }
 
 fn pods(pods: &[PodThere]) -> Table {

@@ -50,14 +50,26 @@ impl Screen {
 
     /// Prints a line.
     pub(crate) fn line(&mut self, line: &str) -> Result<()> {
-        self.print(&format!("{}\n", one_line(&hinted(line, &self.flags))))
+        self.print(&format!("{}\n", one_line(line)))
+    }
+
+    /// Prints a line that offers a command.
+    pub(crate) fn hint(&mut self, line: &str) -> Result<()> {
+        let line = hinted(line, &self.flags).into_owned();
+        self.line(&line)
+    }
+
+    /// Offers a command beside the answer.
+    pub(crate) fn hint_aside(&mut self, text: &str) {
+        let text = hinted(text, &self.flags).into_owned();
+        self.aside(&text);
     }
 
     /// Prints a line of parts, each in its tone, if there are colours.
     pub(crate) fn painted(&mut self, parts: &[(Tone, &str)]) -> Result<()> {
         let part = |(tone, text): &(Tone, &str)| {
             let tone = if self.color { *tone } else { Tone::Plain };
-            tone.paint(&one_line(&hinted(text, &self.flags)))
+            tone.paint(&one_line(text))
         };
         let line: String = parts.iter().map(part).collect();
         self.print(&format!("{line}\n"))
@@ -70,13 +82,12 @@ impl Screen {
 
     /// Prints lines that are ours.
     pub(crate) fn text(&mut self, text: &str) -> Result<()> {
-        self.print(&lines(&hinted(text, &self.flags)))
+        self.print(&lines(text))
     }
 
     /// Says something beside the answer.
     pub(crate) fn aside(&mut self, text: &str) {
-        let text = hinted(text, &self.flags);
-        let text = lines(&text);
+        let text = lines(text);
         // Later lines may be of others: they must not look like new words of ours.
         let text = text.trim_end().replace('\n', "\n  ");
         // Who closed it does not want to know.
@@ -85,7 +96,7 @@ impl Screen {
 
     /// Says why what was asked for was not done.
     pub(crate) fn error(&mut self, error: &Error) {
-        self.aside(&format!("error: {}", chain(error)));
+        self.hint_aside(&format!("error: {}", chain(error)));
     }
 
     /// Whether the reader went away: nothing that is printed from now on is read.
@@ -143,7 +154,7 @@ impl Screen {
     }
 }
 
-/// A command that is offered means what was asked about: it has the same flags.
+/// A command that is offered means what was asked about: it has the same flags. Not for what others wrote.
 fn hinted<'t>(text: &'t str, flags: &str) -> Cow<'t, str> {
     if flags.is_empty() || !text.contains(PROGRAM) {
         return text.into();

@@ -230,7 +230,8 @@ impl Pod {
         if let Some(reason) = self.fate.waits {
             if object["status"]["containerStatuses"].is_null() {
                 let waiting = json!({"reason": reason, "message": "it does not start"});
-                let status = json!({"containerStatuses": [self.container("waiting", &waiting)]});
+                let status =
+                    json!({"containerStatuses": [self.container(object, "waiting", &waiting)]});
                 self.tell(actor, object, status);
             }
             return None;
@@ -245,7 +246,7 @@ impl Pod {
         let status = json!({
             "phase": "Running",
             "startTime": seconds(self.first_start.unwrap_or(now)),
-            "containerStatuses": [self.container("running", &running)],
+            "containerStatuses": [self.container(object, "running", &running)],
             "conditions": [ready(true, now)],
         });
         self.tell(actor, object, status);
@@ -306,7 +307,7 @@ impl Pod {
         self.last = Some(terminated(code, since, end));
         let waiting = json!({"reason": "CrashLoopBackOff"});
         let status = json!({
-            "containerStatuses": [self.container("waiting", &waiting)],
+            "containerStatuses": [self.container(object, "waiting", &waiting)],
             "conditions": [ready(false, end)],
         });
         self.tell(actor, object, status);
@@ -334,7 +335,7 @@ impl Pod {
         let mut conditions: Vec<Value> = Vec::new();
         if let Some(code) = code {
             let state = terminated(code, since, end);
-            status["containerStatuses"] = json!([self.container("terminated", &state)]);
+            status["containerStatuses"] = json!([self.container(object, "terminated", &state)]);
             conditions.push(ready(false, end));
         }
         if let Some(because) = evicted {
@@ -357,10 +358,11 @@ impl Pod {
         }
     }
 
-    fn container(&self, state: &str, detail: &Value) -> Value {
+    /// The status of the first container, which stands for all.
+    fn container(&self, object: &Value, state: &str, detail: &Value) -> Value {
         let restarts = self.starts.saturating_sub(1);
-        let mut status =
-            json!({"name": "main", "restartCount": restarts, "state": {state: detail}});
+        let name = &object["spec"]["containers"][0]["name"];
+        let mut status = json!({"name": name, "restartCount": restarts, "state": {state: detail}});
         if let Some(last) = &self.last {
             status["lastState"] = json!({"terminated": last});
         }
