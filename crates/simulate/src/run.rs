@@ -94,10 +94,9 @@ fn of_a_user(object: &Value) -> Value {
     for field in set {
         remove(&mut object["metadata"], field);
     }
-    const TIME_TO_LIVE: &str = "ttlSecondsAfterFinished";
     for place in ["/spec", "/spec/completionPolicy"] {
         if let Some(place) = object.pointer_mut(place) {
-            remove(place, TIME_TO_LIVE);
+            remove(place, "ttlSecondsAfterFinished");
         }
     }
     object
