@@ -286,34 +286,31 @@ impl Api {
 
     /// All nodes of the cluster.
     pub(crate) async fn nodes(&self) -> Result<Nodes> {
-        match self.list_nodes().await {
-            Ok(nodes) => Ok(nodes),
-            Err(error) => Err(self.explain(error, "listing nodes").await),
-        }
-    }
-
-    /// All nodes, as they are stored.
-    pub(crate) async fn node_objects(&self) -> Result<Vec<Value>> {
-        let all = NODES.everywhere();
-        match self.list(Ok(all), "", |node| node).await {
-            Ok(nodes) => Ok(nodes),
+        match self.list_nodes(|node| read::node(&node)).await {
+            Ok(nodes) => Ok(nodes.into_iter().flatten().collect()),
             Err(error) => Err(self.explain(error, "listing nodes").await),
         }
     }
 
     /// The same; nothing if whoever asks may not list them.
     pub(crate) async fn nodes_if_allowed(&self) -> Result<Option<Nodes>> {
-        match self.list_nodes().await {
-            Ok(nodes) => Ok(Some(nodes)),
+        match self.list_nodes(|node| read::node(&node)).await {
+            Ok(nodes) => Ok(Some(nodes.into_iter().flatten().collect())),
             Err(error) if code(&error) == Some(403) => Ok(None),
             Err(error) => Err(self.explain(error, "listing nodes").await),
         }
     }
 
-    async fn list_nodes(&self) -> Answer<Nodes> {
-        let all = NODES.everywhere();
-        let listed = self.list(Ok(all), "", |node| read::node(&node)).await;
-        listed.map(|nodes| nodes.into_iter().flatten().collect())
+    /// All nodes as they are stored.
+    pub(crate) async fn node_objects(&self) -> Result<Vec<Value>> {
+        match self.list_nodes(|node| node).await {
+            Ok(nodes) => Ok(nodes),
+            Err(error) => Err(self.explain(error, "listing nodes").await),
+        }
+    }
+
+    async fn list_nodes<T>(&self, read: impl Fn(Value) -> T) -> Answer<Vec<T>> {
+        self.list(Ok(NODES.everywhere()), "", read).await
     }
 
     /// One node.

@@ -93,20 +93,11 @@ fn not_understood(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
-    // clap knows the verbs of `rollout`.
-    let nested = clean.iter().any(|arg| arg == "rollout");
-    let explained = unknown_verb::explained(&error, &verbs(&Cli::command()));
-    match explained.filter(|_| !nested) {
+    match unknown_verb::explained(&error, &clean, &Cli::command()) {
         Some(message) => screen.error(&anyhow::anyhow!(message)),
         None => drop(error.print()),
     }
     ExitCode::from(if asked_for { DONE } else { ERROR })
-}
-
-/// The names of all verbs.
-fn verbs(command: &clap::Command) -> Vec<String> {
-    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-    verbs.map(|verb| verb.get_name().to_owned()).collect()
 }
 
 fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {

@@ -28,7 +28,7 @@ The operator's own code runs against a simulated cluster, whose clock jumps from
 are: how long containers run and start, which fail, how long the API server takes, and that every pod that may run on
 a node finds room there. Quotas, admission webhooks, other pods and nodes that fail are not simulated.
 
-Exit codes: 0 it would end well, 2 it would fail, stop or never end, 1 error.")]
+Exit codes: 0 it would end well; 2 it would fail, stop or never end, a node would fail, or none be served; 1 error.")]
 pub(crate) struct Simulate {
     /// File or directory with BroadcastJobs, DaemonSets, Jobs and CronJobs (one run of each), YAML or JSON; - is
     /// standard input

@@ -117,12 +117,12 @@ impl Actor {
     /// # Errors
     /// What the API server answers.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Result<Arc<Value>, Status> {
-        self.send(
-            &Method::GET,
-            &kind(resource)?.path(namespace, name),
-            JSON,
-            None,
-        )
+        let kind = kind(resource)?;
+        if name.is_empty() {
+            // The path would be that of a list.
+            return Err(Status::not_found(&kind.resource(), name));
+        }
+        self.send(&Method::GET, &kind.path(namespace, name), JSON, None)
     }
 
     /// Reads all objects that have the labels; `namespace` and `labels` may be empty.

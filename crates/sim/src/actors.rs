@@ -9,7 +9,7 @@ mod pod_queue;
 mod scheduler;
 mod timers;
 
-pub use self::component::{Component, KUBELET_STOPPED, run};
+pub use self::component::{Component, KUBELET_STOPPED, has_ended, run};
 pub use self::job_controller::{JOB_FATE, JobController};
 pub use self::kubelet::{Fate, Fates, Kubelets, Work};
 pub use self::node_lifecycle::NodeLifecycle;

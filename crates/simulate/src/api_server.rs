@@ -38,6 +38,11 @@ impl Connection {
         }
     }
 
+    /// Counts from now on only.
+    pub(crate) fn count_anew(&self) {
+        *self.counts() = Counts::default();
+    }
+
     pub(crate) fn requests(&self) -> Requests {
         let counts = self.counts();
         Requests {

@@ -9,6 +9,7 @@ mod assumptions;
 mod attempts;
 mod distribution;
 mod live_pods;
+mod named;
 mod nodes;
 mod report;
 mod run;

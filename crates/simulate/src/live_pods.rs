@@ -1,6 +1,9 @@
 //! How many pods there are that have not ended.
 
+use std::sync::Arc;
+
 use carillon_sim::Server;
+use carillon_sim::actors::has_ended;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -27,7 +30,8 @@ impl LivePods {
                 if step.old.is_none() {
                     self.created.push(step.at.duration_since(begin).as_secs());
                 }
-                let lives = |pod: &Option<_>| pod.as_deref().is_some_and(lives);
+                let lives =
+                    |pod: &Option<Arc<Value>>| pod.as_deref().is_some_and(|pod| !has_ended(pod));
                 match (lives(&step.old), lives(&step.new)) {
                     (false, true) => self.now += 1,
                     (true, false) => self.now -= 1,
@@ -42,11 +46,4 @@ impl LivePods {
     pub(crate) fn seen(&self) -> u64 {
         self.seen
     }
-}
-
-fn lives(pod: &Value) -> bool {
-    !matches!(
-        pod["status"]["phase"].as_str(),
-        Some("Succeeded" | "Failed")
-    )
 }

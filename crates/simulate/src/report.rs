@@ -110,16 +110,3 @@ pub struct Node {
     /// State of the last one.
     pub state: String,
 }
-
-impl Requests {
-    /// Without those that were sent before.
-    pub(crate) fn since(mut self, before: &Self) -> Self {
-        self.writes -= before.writes;
-        for (verb, count) in &before.by_verb {
-            let all = self.by_verb.entry(verb.clone()).or_default();
-            *all = all.saturating_sub(*count);
-        }
-        self.by_verb.retain(|_, count| *count > 0);
-        self
-    }
-}

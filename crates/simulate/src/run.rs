@@ -16,7 +16,6 @@ use carillon_operator::metrics::Metrics;
 use carillon_operator::transport::{Transport, Watches};
 use carillon_plan::record::Slice;
 use carillon_plan::view::broadcast_job::ledger::Ledger;
-use carillon_plan::view::read;
 use carillon_sim::actors::{self, Component, Kubelets, Scheduler};
 use carillon_sim::{Actor, Server, Status};
 use jiff::{SignedDuration, Timestamp};
@@ -29,6 +28,7 @@ use crate::api_server::Connection;
 use crate::assumptions::Assumptions;
 use crate::attempts;
 use crate::live_pods::LivePods;
+use crate::named::{Named, longest_wait};
 use crate::report::{End, Report, Sample};
 use crate::share::Share;
 use crate::subject::{Look, Subject};
@@ -43,16 +43,12 @@ const SYNCED: Duration = Duration::from_secs(5);
 /// An object that has not come further for so long has come to a stand. What the object itself waits for, and what
 /// its containers need, comes on top.
 const STANDS: Duration = Duration::from_mins(30);
-/// A job with more retries than that is not waited for until the last.
-const PATIENCE: i64 = 20;
 /// A container of a DaemonSet that has failed is started again by then.
 const RESTARTS: Duration = Duration::from_mins(1);
 /// How much of the history is kept: a watch that begins again reads it.
 const KEPT_REVISIONS: u64 = 5_000;
 /// Estimates that are noted: one each time so much more is done.
 const ESTIMATES: i64 = 10;
-/// Objects without a namespace are put there.
-const NAMESPACE: &str = "default";
 
 /// Simulates `object` on `nodes`.
 ///
@@ -72,119 +68,6 @@ pub fn run(object: &Value, nodes: &[Value], assumptions: &Assumptions) -> Result
     let mut report = report?;
     report.real_seconds = began.elapsed().as_secs_f64();
     Ok(report)
-}
-
-fn remove(object: &mut Value, field: &str) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove(field);
-    }
-}
-
-/// The object without what a server has set. It does not remove itself either: it has to be there when it is looked at.
-fn of_a_user(object: &Value) -> Value {
-    let mut object = object.clone();
-    remove(&mut object, "status");
-    let set = [
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "managedFields",
-    ];
-    for field in set {
-        remove(&mut object["metadata"], field);
-    }
-    for place in ["/spec", "/spec/completionPolicy"] {
-        if let Some(place) = object.pointer_mut(place) {
-            remove(place, "ttlSecondsAfterFinished");
-        }
-    }
-    object
-}
-
-/// The largest number of seconds that an object names: for so long it may wait for something.
-fn longest_wait(object: &Value) -> u64 {
-    let of_field = |(name, value): (&String, &Value)| match value.as_u64() {
-        Some(seconds) if name.ends_with("Seconds") => seconds,
-        _ => longest_wait(value),
-    };
-    match object {
-        Value::Object(fields) => fields.iter().map(of_field).max().unwrap_or(0),
-        Value::Array(items) => items.iter().map(longest_wait).max().unwrap_or(0),
-        _ => 0,
-    }
-}
-
-/// The object under its name, in a namespace.
-struct Named {
-    subject: Subject,
-    namespace: String,
-    name: String,
-    object: Value,
-}
-
-impl Named {
-    fn of(object: &Value) -> Result<Self> {
-        let subject = Subject::of(object)?;
-        let mut object = of_a_user(object);
-        if !object["spec"]["retryOf"].is_null() {
-            bail!(
-                "spec.retryOf: a retry cannot be simulated, as its job is not there: simulate that one"
-            );
-        }
-        let meta = &mut object["metadata"];
-        if meta["namespace"].is_null() {
-            meta["namespace"] = json!(NAMESPACE);
-        }
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let name = text(&meta["name"]).context("metadata.name is missing")?;
-        let namespace = text(&meta["namespace"]).context("metadata.namespace is not a string")?;
-        Ok(Self {
-            subject,
-            namespace,
-            name,
-            object,
-        })
-    }
-
-    fn stored(&self, admin: &Actor) -> Result<Arc<Value>> {
-        let (resource, namespace) = (self.subject.resource(), &self.namespace);
-        let stored = admin.get(resource, namespace, &self.name);
-        stored.map_err(|status| anyhow!("{} is gone: {}", self.name, status.message))
-    }
-
-    /// Whether its retries come to an end that is worth waiting for.
-    fn retries_end(&self) -> bool {
-        let limits = ["backoffLimitPerNode", "backoffLimit"];
-        let mut limits = limits
-            .iter()
-            .filter_map(|field| self.object["spec"][field].as_i64());
-        let ignores = self.object["spec"]["podFailurePolicy"].is_object();
-        self.subject.pods_end() && !ignores && limits.all(|limit| limit <= PATIENCE)
-    }
-
-    /// Pods of a DaemonSet whose container has ended.
-    fn failing(&self, admin: &Actor) -> usize {
-        if self.subject.pods_end() {
-            return 0;
-        }
-        let pods = admin.list("pods", &self.namespace, "").unwrap_or_default();
-        let fails = |pod: &&Arc<Value>| {
-            let restarts = &pod["status"]["containerStatuses"][0]["restartCount"];
-            restarts.as_i64().unwrap_or(0) > 0 || pod["status"]["phase"] == "Failed"
-        };
-        pods.iter().filter(fails).count()
-    }
-
-    fn slices(&self, admin: &Actor) -> Vec<Slice> {
-        let slices = admin.list("noderesultslices.carillon.dev", &self.namespace, "");
-        let slices: Vec<Value> = slices
-            .unwrap_or_default()
-            .iter()
-            .map(|slice| (**slice).clone())
-            .collect();
-        read::slices(&slices).unwrap_or_default()
-    }
 }
 
 async fn play(object: &Value, nodes: &[Value], assumptions: &Assumptions) -> Result<Report> {
@@ -230,14 +113,13 @@ async fn play(object: &Value, nodes: &[Value], assumptions: &Assumptions) -> Res
     let created = admin
         .create(named.subject.resource(), &named.namespace, &named.object)
         .map_err(|status| refused(&named.name, &status))?;
-    let before = connection.requests();
+    connection.count_anew();
     let looking = look_on(&server, &admin, &named, &longest);
     let seen = tokio::select! {
         seen = looking => seen?,
         ended = ended => return Err(ended?.err().context("the operator ended")?),
     };
-    let slices = named.slices(&admin);
-    let ledger = Ledger::read(&slices);
+    let ledger = Ledger::read(&seen.slices);
     let retries = named.object["spec"]["backoffLimitPerNode"].as_u64();
     let retries = u32::try_from(retries.unwrap_or(0)).unwrap_or(u32::MAX);
     let begin = created["metadata"]["creationTimestamp"].as_str();
@@ -250,7 +132,7 @@ async fn play(object: &Value, nodes: &[Value], assumptions: &Assumptions) -> Res
         timeline: seen.timeline,
         most_pods: seen.pods.most,
         created_pods: seen.pods.created.len(),
-        requests: connection.requests().since(&before),
+        requests: connection.requests(),
         at_limit: attempts::at_limit(&ledger, begin, retries, &seen.pods.created),
         served: attempts::nodes(&ledger, begin),
         namespace: named.namespace,
@@ -304,6 +186,7 @@ struct Seen {
     end: End,
     timeline: Vec<Sample>,
     pods: LivePods,
+    slices: Vec<Slice>,
 }
 
 async fn look_on(
@@ -316,7 +199,7 @@ async fn look_on(
     let mut pods = LivePods::default();
     let mut timeline: Vec<Sample> = Vec::new();
     let mut progress = ([0; 3], None, begin);
-    let mut complete_since = None;
+    let mut ended_since = None;
     let mut history = VecDeque::new();
     let mut estimated = 0;
     let waits = Duration::from_secs(longest_wait(&named.object));
@@ -344,14 +227,11 @@ async fn look_on(
         let takes: Duration = longest.get().try_into().unwrap_or_default();
         let stands = progress.2.elapsed() > STANDS + waits + 2 * takes;
         // Pods of a DaemonSet may fail when all were there for a moment.
-        let settled = named.subject.pods_end() || {
-            let since = *complete_since.get_or_insert_with(Instant::now);
-            since.elapsed() > takes + RESTARTS
-        };
-        if !look.ended {
-            complete_since = None;
-        }
-        if look.ended && settled || stands {
+        let ended: Option<Instant> = look.ended.then(|| ended_since.unwrap_or_else(Instant::now));
+        ended_since = ended;
+        let settled =
+            |since: Instant| named.subject.pods_end() || since.elapsed() > takes + RESTARTS;
+        if ended.is_some_and(settled) || stands {
             let slices = named.slices(admin);
             let look = named.subject.look(&stored, &Ledger::read(&slices));
             let failing = named.failing(admin);
@@ -369,6 +249,7 @@ async fn look_on(
                 end,
                 timeline,
                 pods,
+                slices,
             });
         }
         let revision = server.revision();

@@ -20,7 +20,7 @@ pub(crate) enum Subject {
 }
 
 /// How far it is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) sample: Sample,
     pub(crate) headline: String,

@@ -67,7 +67,8 @@ pub(super) fn uid(object: &Value) -> &str {
     text(object, "/metadata/uid")
 }
 
-pub(super) fn has_ended(pod: &Value) -> bool {
+/// Whether a pod has ended.
+pub fn has_ended(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 

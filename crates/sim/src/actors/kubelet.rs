@@ -133,12 +133,10 @@ impl Component for Kubelets {
             }
             let Some(object) = &object else { continue };
             let node = text(object, "/spec/nodeName");
-            // Without a name, all nodes would be asked for.
-            let alive = !node.is_empty()
-                && self
-                    .actor
-                    .get("nodes", "", node)
-                    .is_ok_and(|node| node["metadata"]["annotations"][KUBELET_STOPPED] != "true");
+            let alive = self
+                .actor
+                .get("nodes", "", node)
+                .is_ok_and(|node| node["metadata"]["annotations"][KUBELET_STOPPED] != "true");
             if !alive {
                 continue;
             }

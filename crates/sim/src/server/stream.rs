@@ -32,16 +32,13 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Opens it for a client whose connection has `faults`.
-    pub(crate) fn open(server: Server, watch: Watch, faults: Arc<dyn Faults>) -> Self {
+    pub(crate) fn open(server: Server, mut watch: Watch, faults: Arc<dyn Faults>) -> Self {
+        let first = std::mem::take(&mut watch.first).into_iter();
         Self {
             changes: server.changes(),
             ends: Instant::now() + watch.life,
             bookmark: Instant::now() + BOOKMARK_EVERY,
-            lines: watch
-                .first
-                .iter()
-                .map(|line| Ok(chunk(line.clone())))
-                .collect(),
+            lines: first.map(|line| Ok(chunk(line))).collect(),
             over: watch.refused,
             server,
             watch,
