@@ -102,11 +102,11 @@ const PROMETHEUS: Module = Module {
     name: "prometheus",
     source: "prometheus",
     packages: TOOLS,
-    what: "Prometheus",
-    first_time: "2 minutes",
+    what: "Prometheus and promtool",
+    first_time: "3 minutes",
     // Without its cloud service discoveries: half the build, and we scrape static targets.
     flags: &["-trimpath", "-tags", "remove_all_sd", "-ldflags", "-s -w"],
-    programs: &["prometheus"],
+    programs: &["prometheus", "promtool"],
     amendment: None,
 };
 
@@ -132,6 +132,17 @@ const DNS: Module = Module {
     first_time: "1 minute",
     flags: &["-trimpath", "-ldflags", "-s -w"],
     programs: &["dns"],
+    amendment: None,
+};
+
+const GITOPS: Module = Module {
+    name: "gitops",
+    source: "gitops",
+    packages: &["."],
+    what: "kstatus and the Lua of Argo CD",
+    first_time: "1 minute",
+    flags: &["-trimpath", "-ldflags", "-s -w"],
+    programs: &["gitops"],
     amendment: None,
 };
 
@@ -289,6 +300,11 @@ pub fn e2e() -> Result<E2e> {
     })
 }
 
+/// What says how Flux, Helm and Argo CD judge objects, built if need be.
+pub fn gitops() -> Result<PathBuf> {
+    Ok(build(&GITOPS)?.join("gitops"))
+}
+
 /// A jq, built if need be: our pages use it.
 pub fn jq() -> Result<PathBuf> {
     Ok(build(&JQ)?.join("gojq"))
@@ -297,6 +313,11 @@ pub fn jq() -> Result<PathBuf> {
 /// Prometheus, built if need be.
 pub fn prometheus() -> Result<PathBuf> {
     Ok(build(&PROMETHEUS)?.join("prometheus"))
+}
+
+/// promtool, which checks and tests rules; built if need be.
+pub fn promtool() -> Result<PathBuf> {
+    Ok(build(&PROMETHEUS)?.join("promtool"))
 }
 
 /// `$CARILLON_TESTBED_CACHE`, or `carillon/testbed` in the user's cache directory.
@@ -536,7 +557,7 @@ mod tests {
 
     #[test]
     fn every_module_names_the_go_it_needs_and_has_a_key() {
-        for module in [CONTROL_PLANE, DNS, E2E, HELM, JQ, NODE, PROMETHEUS] {
+        for module in [CONTROL_PLANE, DNS, E2E, GITOPS, HELM, JQ, NODE, PROMETHEUS] {
             let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(module.source);
             let manifest = fs::read_to_string(source.join("go.mod")).expect("go.mod");
             assert!(required_go(&manifest).is_some(), "{}", module.name);

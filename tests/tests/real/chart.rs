@@ -6,6 +6,7 @@
 
 mod alone;
 mod daemons;
+mod dashboards;
 mod exits;
 pub(crate) mod render;
 mod rights;

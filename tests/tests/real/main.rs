@@ -16,6 +16,7 @@ mod daemon_set;
 mod documented;
 mod exactly_once;
 mod examples;
+mod gitops;
 mod job_parity;
 mod native_daemon_set;
 mod native_only;

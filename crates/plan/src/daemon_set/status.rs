@@ -36,7 +36,8 @@ pub(super) fn count(
     }
     let unavailable = status.desired_number_scheduled - available;
     let counted = |count: i32| Some(count).filter(|count| *count != 0);
-    status.number_available = counted(available);
+    // For kubectl's table, which would show nothing; of native ones the API server shows 0.
+    status.number_available = Some(available).filter(|count| *count != 0 || !set.native);
     status.number_unavailable = counted(unavailable);
     status.updated_number_scheduled = counted(updated);
     status

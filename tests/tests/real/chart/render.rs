@@ -44,6 +44,7 @@ pub(super) const EVERYTHING: &[&str] = &[
     "--set=rbac.aggregate.edit=true",
     "--set=networkPolicy.enabled=true",
     "--set=metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.interval=15s",
+    "--set=metrics.grafanaDashboards.enabled=true,metrics.grafanaDashboards.folder=Carillon",
     "--set=metrics.prometheusRule.enabled=true",
     "--set=metrics.prometheusRule.runbookBaseUrl=https://example.com/runbooks/",
     "--set=strategy.type=Recreate,revisionHistoryLimit=3",
@@ -144,7 +145,12 @@ fn the_defaults_render_two_hardened_replicas_and_no_monitoring_objects() {
 fn everything_on_renders_each_opt_in_object_with_its_values() {
     let objects = render(EVERYTHING);
     let kinds = kinds(&objects);
-    for kind in ["ServiceMonitor", "PrometheusRule", "NetworkPolicy"] {
+    for kind in [
+        "ConfigMap",
+        "ServiceMonitor",
+        "PrometheusRule",
+        "NetworkPolicy",
+    ] {
         assert!(kinds.contains(kind), "no {kind} in {kinds:?}");
     }
     let deployment = find(&objects, "Deployment", "carillon");

@@ -19,6 +19,8 @@ pub struct CronJobMetrics {
     pub cron_jobs: IntGaugeVec,
     /// `carillon_cronjob_missed_runs`
     pub missed_runs: IntGauge,
+    /// `carillon_cronjob_next_run_timestamp_seconds`
+    pub next_run: IntGauge,
 }
 
 impl CronJobMetrics {
@@ -32,6 +34,7 @@ impl CronJobMetrics {
             job_creation_skew: plain_histogram(r, "cronjob_controller_job_creation_skew_duration_seconds", "Seconds from the time a run is scheduled for until its job was created.", exponential_buckets(1.0, 2.0, 10)?)?,
             cron_jobs: gauge(r, "carillon_cronjobs", "CronJobs that exist, by state.", &["state"])?,
             missed_runs: single_gauge(r, "carillon_cronjob_missed_runs", "Runs of all CronJobs of carillon.dev that were due and never started.")?,
+            next_run: single_gauge(r, "carillon_cronjob_next_run_timestamp_seconds", "Unix time at which the next run of any CronJob of carillon.dev starts, with its share of jitterSeconds; 0 if none will.")?,
         })
     }
 

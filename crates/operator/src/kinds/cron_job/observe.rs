@@ -14,14 +14,23 @@ pub(super) fn measure(store: &Store, metrics: &CronJobMetrics) {
     let tables = store.read();
     let mut states: HashMap<&str, i64> = CRON_JOB_STATES.map(|state| (state, 0)).into();
     let mut missed = 0;
+    let mut next = None;
     for cron in tables.cron_jobs.iter() {
         *states.entry(state(cron)).or_default() += 1;
         missed += cron.status.missed_runs;
+        next = [next, next_start(cron)].into_iter().flatten().min();
     }
     for (state, count) in states {
         metrics.cron_jobs.with_label_values(&[state]).set(count);
     }
     metrics.missed_runs.set(missed);
+    metrics.next_run.set(next.unwrap_or_default());
+}
+
+/// When the next run starts, in Unix seconds. Native ones do not store it.
+fn next_start(cron: &CronJob) -> Option<i64> {
+    let due = cron.status.next_schedule_time.as_ref()?;
+    Some(due.0.as_second() + cron.offset.as_secs())
 }
 
 fn state(cron: &CronJob) -> &'static str {
