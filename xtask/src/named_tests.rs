@@ -14,7 +14,7 @@ struct Page {
     tests: usize,
 }
 
-const PAGES: [Page; 4] = [
+const PAGES: [Page; 5] = [
     Page {
         path: "docs/daemonset-upstream-tests.md",
         ids: || {
@@ -28,6 +28,11 @@ const PAGES: [Page; 4] = [
         path: "docs/defects.md",
         ids: || (1..=31).map(|number| format!("D{number}")).collect(),
         tests: 100,
+    },
+    Page {
+        path: "docs/doctor.md",
+        ids: || (1..=23).map(|number| number.to_string()).collect(),
+        tests: 35,
     },
     Page {
         path: "docs/job-edge-cases.md",

@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::calendar::Calendar;
 use crate::complete::{Completion, Words};
+use crate::doctor::Doctor;
 use crate::explain::Explain;
 use crate::flags::Global;
 use crate::get::Get;
@@ -27,7 +28,7 @@ use crate::wait::Wait;
     bin_name = "kubectl carillon",
     version,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done, 1 error. Those of plan, rollout status, trigger, uninstall and wait are in their help."
+    after_help = "Exit codes: 0 done, 1 error. Those of doctor, plan, rollout status, trigger, uninstall and wait are in their help."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -54,6 +55,7 @@ pub(crate) enum Verb {
     Calendar(Calendar),
     Trigger(Trigger),
     Suspend(Suspend),
+    Doctor(Doctor),
     Uninstall(Uninstall),
     Completion(Completion),
     /// Print the version

@@ -1,7 +1,8 @@
 //! The API server, as the verbs need it: a few paths, JSON in and out.
 
-mod cron_jobs;
+pub(crate) mod cron_jobs;
 mod daemon_sets;
+pub(crate) mod doctor;
 pub(crate) mod logs;
 mod two_apis;
 mod uninstall;

@@ -4,8 +4,8 @@
 pub(crate) const DONE: u8 = 0;
 /// It was not: the message says why.
 pub(crate) const ERROR: u8 = 1;
-/// `plan`: not every node would be served. `wait`, `rollout status`, `trigger --wait`: the time is over. `uninstall`:
-/// something stays.
+/// `doctor`: something is wrong. `plan`: not every node would be served. `wait`, `rollout status`, `trigger --wait`: the
+/// time is over. `uninstall`: something stays.
 pub(crate) const NOT_ALL: u8 = 2;
 /// `wait`, `trigger --wait`: the job has failed. `rollout status`: no node moves, though one could.
 pub(crate) const FAILED: u8 = 3;

@@ -14,6 +14,7 @@ mod candidates;
 mod client;
 mod complete;
 mod cron;
+mod doctor;
 mod exit;
 mod explain;
 mod family;
@@ -118,6 +119,9 @@ fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
         Verb::Calendar(args) => block_on(calendar::run(&cli.global, args, screen)),
         Verb::Trigger(args) => block_on(async { trigger::run(&api().await?, args, screen).await }),
         Verb::Suspend(args) => block_on(async { suspend::run(&api().await?, args, screen).await }),
+        Verb::Doctor(args) => {
+            block_on(async { doctor::run(&api().await?, &cli.global, args, screen).await })
+        }
         Verb::Uninstall(args) => {
             block_on(async { uninstall::run(&api().await?, &cli.global, args, screen).await })
         }

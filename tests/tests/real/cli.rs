@@ -3,6 +3,7 @@
 mod cron_jobs;
 mod daemon_sets;
 mod desk;
+mod doctor;
 mod plugin;
 mod questions;
 mod retries;

@@ -11,7 +11,7 @@ use super::{Answer, Api, JOBS, code};
 use crate::names::ApiName;
 use crate::two_apis::CRONS;
 
-pub(super) const NATIVE_JOBS: Resource = Resource {
+pub(crate) const NATIVE_JOBS: Resource = Resource {
     group: "batch",
     version: "v1",
     plural: "jobs",
@@ -72,8 +72,13 @@ impl Api {
             )
         };
         let mut known = Children::new();
+        // A manifest need not name one.
+        let namespace = match owner.namespace.as_str() {
+            "" => &self.namespace,
+            _ => &owner.namespace,
+        };
         for kind in kinds {
-            let path = children(*kind).within(&self.namespace);
+            let path = children(*kind).within(namespace);
             let listed = self.list(path, &selector, |job| {
                 read::children(owner.uid, *kind, &[job])
             });

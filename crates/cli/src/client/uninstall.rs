@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use carillon_api::path::{NoSegment, Path, Resource};
+use carillon_plan::view::doctor::Seen;
 use carillon_plan::view::uninstall::{Held, Kind, Leftovers, Object, Unserved};
 use http::Request;
 use http::header::ACCEPT;
@@ -64,6 +65,36 @@ fn page(kind: Kind) -> (&'static str, &'static str) {
 impl Api {
     /// All that stays, in one namespace or everywhere.
     pub(crate) async fn leftovers(&self, namespace: Option<&str>) -> Result<Leftovers> {
+        match self.read_leftovers(namespace).await {
+            Ok(found) => Ok(found),
+            Err((kind, error)) => {
+                let what = format!("listing {}s", kind.name());
+                Err(self.explain(error, &what).await)
+            }
+        }
+    }
+
+    /// The same; `Err`: what of it whoever asks may not list.
+    pub(crate) async fn leftovers_if_allowed(
+        &self,
+        namespace: Option<&str>,
+    ) -> Result<Seen<Leftovers>> {
+        match self.read_leftovers(namespace).await {
+            Ok(found) => Ok(Ok(found)),
+            Err((kind, error)) if code(&error) == Some(403) => {
+                Ok(Err(format!("you may not list all {}s", kind.name())))
+            }
+            Err((kind, error)) => {
+                let what = format!("listing {}s", kind.name());
+                Err(self.explain(error, &what).await)
+            }
+        }
+    }
+
+    async fn read_leftovers(
+        &self,
+        namespace: Option<&str>,
+    ) -> Result<Leftovers, (Kind, kube::Error)> {
         let mut found = Leftovers::default();
         for kind in Kind::ALL {
             let path = match namespace {
@@ -78,10 +109,7 @@ impl Api {
                 }
                 // Our CRDs are gone, and all of that kind with them.
                 Err(error) if kind == Kind::BroadcastJob && code(&error) == Some(404) => {}
-                Err(error) => {
-                    let what = format!("listing {}s", kind.name());
-                    return Err(self.explain(error, &what).await);
-                }
+                Err(error) => return Err((kind, error)),
             }
         }
         Ok(found)

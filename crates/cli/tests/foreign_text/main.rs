@@ -119,6 +119,7 @@ fn every_verb_prints_foreign_text_without_what_could_mislead() {
         &["rollout", "undo", "agent", "--dry-run"],
         &["rollout", "restart", "agent"],
         &["rollout", "status", "missing"],
+        &["doctor"],
         &["uninstall", "--check"],
         &["uninstall", "--release"],
         &["uninstall", "--release", "--force"],

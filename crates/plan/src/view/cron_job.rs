@@ -9,7 +9,7 @@ pub mod read;
 pub mod suspend;
 pub mod trigger;
 
-mod foresee;
+pub(super) mod foresee;
 
 #[cfg(test)]
 mod samples;

@@ -9,7 +9,7 @@ pub mod progress;
 pub mod read;
 
 #[cfg(test)]
-mod samples;
+pub(super) mod samples;
 
 use crate::daemon_set::DaemonSet;
 

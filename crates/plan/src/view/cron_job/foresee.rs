@@ -9,7 +9,7 @@ use crate::cron_job::action::{Action, Plan, Run, Why};
 use crate::cron_job::{Child, Children, CronJob, Snapshot, Template, plan, referred};
 
 /// The plan for a CronJob of which all children are known.
-fn planned(cron: &CronJob, children: &Children, now: Timestamp) -> Plan {
+pub(in crate::view) fn planned(cron: &CronJob, children: &Children, now: Timestamp) -> Plan {
     let is_missing = |entry: &&RunReference| referred(children, entry).is_none();
     let missing = || cron.status.active.iter().filter(is_missing);
     let gone = missing().filter_map(|entry| entry.uid.as_ref()?.parse().ok());

@@ -75,7 +75,7 @@ impl Known {
         count
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot<'_> {
+    pub(in crate::view) fn snapshot(&self) -> Snapshot<'_> {
         let (nothing, pods) = (&self.nothing, self.pods.as_ref());
         let revisions = self.revisions.as_ref();
         Snapshot {

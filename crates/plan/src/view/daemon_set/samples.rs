@@ -12,12 +12,12 @@ use crate::view::read::node;
 
 pub(super) const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-000000000500";
 
-pub(super) fn at(second: i64) -> Timestamp {
+pub(in crate::view) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
 /// A DaemonSet `agent` of generation 3; `spec` is laid over a usable one.
-pub(super) fn object(api: &str, spec: &Value) -> Value {
+pub(in crate::view) fn object(api: &str, spec: &Value) -> Value {
     let mut object = json!({
         "apiVersion": api, "kind": "DaemonSet",
         "metadata": {"name": "agent", "namespace": "ops", "uid": UID, "generation": 3,
@@ -45,7 +45,7 @@ pub(super) fn condition(type_: &str, is: bool, reason: &str) -> Value {
 }
 
 /// The revision of [`template`], with the hash `hash-IMAGE`.
-pub(super) fn revision(number: i64, image: &str) -> Value {
+pub(in crate::view) fn revision(number: i64, image: &str) -> Value {
     let mut template = template(image);
     template["$patch"] = json!("replace");
     json!({
@@ -64,7 +64,7 @@ fn owner() -> Value {
 }
 
 /// A pod of the template of an image, on the node `n<number>`: created at second 10, ready at 20 if it is `ready`.
-pub(super) fn pod(number: u32, image: &str, ready: bool) -> Value {
+pub(in crate::view) fn pod(number: u32, image: &str, ready: bool) -> Value {
     let status = if ready { "True" } else { "False" };
     json!({
         "metadata": {"name": format!("agent-n{number}"), "uid": format!("4e0c5d6a-0b1c-4d2e-8f3b-{number:012x}"),
@@ -83,7 +83,7 @@ fn a_node(number: u32, more: &Value) -> Value {
 }
 
 /// So many nodes, of which those from `tainted` on have a taint that nothing tolerates.
-pub(super) fn nodes(count: u32, tainted: u32) -> Vec<Value> {
+pub(in crate::view) fn nodes(count: u32, tainted: u32) -> Vec<Value> {
     let taint = json!({"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]});
     let spec = |n| if n < tainted { &Value::Null } else { &taint };
     (1..=count).map(|n| a_node(n, spec(n))).collect()
@@ -104,7 +104,12 @@ pub(super) fn lines<P: Debug>(groups: &[Group<P>]) -> Vec<String> {
 }
 
 /// All of it, as whoever may read everything knows it.
-pub(super) fn known(set: &Value, revisions: &[Value], pods: &[Value], nodes: &[Value]) -> Known {
+pub(in crate::view) fn known(
+    set: &Value,
+    revisions: &[Value],
+    pods: &[Value],
+    nodes: &[Value],
+) -> Known {
     let stored = read::set(set);
     let owner = stored.set.meta.owner.clone();
     let (mut all_pods, mut all_revisions) = (SetPods::default(), SetRevisions::default());
