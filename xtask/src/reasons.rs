@@ -21,14 +21,19 @@ const PAGES: [&str; 3] = [
 const SOURCES: [&str; 2] = ["crates/plan/src", "crates/operator/src"];
 
 /// Words of several words that these sources have and that are no reasons of ours.
-const OTHER_WORDS: [&str; 22] = [
+const OTHER_WORDS: [&str; 27] = [
     "AlreadyExists",
     "BadRequest",
+    "ClusterRole",
     "ContainerCreating",
     "ControllerRevision",
     "DisruptionTarget",
     "DoesNotExist",
     "FailIndex",
+    "FieldValueInvalid",
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTypeInvalid",
     "NameTaken",
     "NamespaceTerminating",
     "NodeShutdown",

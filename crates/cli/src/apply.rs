@@ -30,8 +30,8 @@ pub(crate) struct Applied {
     pub(crate) changes: Vec<Change>,
     /// The object as it would be stored; nothing if it is refused.
     pub(crate) stored: Option<Value>,
-    /// Why it is refused, in the words of the API server.
-    pub(crate) refusal: Option<String>,
+    /// Why it is refused, each reason apart.
+    pub(crate) problems: Vec<String>,
 }
 
 /// A field that would have another value.
@@ -94,7 +94,11 @@ pub(crate) async fn ask(api: &Api, of: Resource, kind: &str, object: &Value) -> 
                 },
                 changes: Vec::new(),
                 stored: None,
-                refusal: (!may_not).then(|| problem::words(&status)),
+                problems: if may_not {
+                    Vec::new()
+                } else {
+                    problem::refused(&status, object, "")
+                },
             })
         }
         Err(error) => Err(api
@@ -114,7 +118,7 @@ fn accepted(live: Option<&Value>, stored: Value) -> Applied {
         effect,
         changes: changes.unwrap_or_default(),
         stored: Some(stored),
-        refusal: None,
+        problems: Vec::new(),
     }
 }
 

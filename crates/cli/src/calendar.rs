@@ -92,7 +92,7 @@ pub(crate) async fn run(global: &Global, args: &Calendar, screen: &mut Screen) -
         };
         if headers {
             for line in above(month) {
-                screen.line(&line)?;
+                screen.hint(&line)?;
             }
         }
         screen.table(&table, headers)?;
@@ -294,6 +294,7 @@ fn then(then: Then) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::Style;
     use carillon_plan::cron_job::ChildKind;
     use carillon_plan::view::cron_job::read;
     use serde_json::{Value, json};
@@ -317,7 +318,10 @@ mod tests {
     }
 
     fn printed(month: &Month) -> String {
-        let grid = grid(month).render(true, false);
+        let grid = grid(month).render(Style {
+            headers: true,
+            ..Style::default()
+        });
         let (above, below) = (above(month).join("\n"), below(month).join("\n\n"));
         format!("{above}\n{grid}\n{below}\n")
     }
@@ -410,7 +414,7 @@ MON     TUE     WED     THU     FRI     SAT     SUN
              2 were longer than the 60m to the next run; with concurrencyPolicy Forbid the next one \
              waits then.\n"
         ), "{text}");
-        let days = by_day(&month).render(false, false);
+        let days = by_day(&month).render(Style::default());
         assert!(
             days.contains("Wed 2027-02-03           24   00:00 01:00 …   4   2   0\n"),
             "{days}"

@@ -56,6 +56,17 @@ pub(crate) fn jobs_and_sets() -> Vec<CompletionCandidate> {
     })
 }
 
+/// Names of the jobs of the namespace, and then of its CronJobs and DaemonSets.
+pub(crate) fn jobs_crons_and_sets() -> Vec<CompletionCandidate> {
+    names(async |api| {
+        let jobs = api.jobs(false).await.unwrap_or_default();
+        let mut found: Vec<String> = jobs.iter().map(name_of).collect();
+        add(&mut found, api.cron_names().await);
+        add(&mut found, api.names_of_both(&SETS).await);
+        Ok(found)
+    })
+}
+
 /// Names of the namespaces.
 pub(crate) fn namespaces() -> Vec<CompletionCandidate> {
     names(async |api| Ok(api.namespaces().await?))
@@ -113,6 +124,8 @@ fn target() -> Target {
             "--context" => target.context = value(),
             "--cluster" => target.cluster = value(),
             "--user" => target.user = value(),
+            "--as" => target.as_user = value(),
+            "--as-group" => target.as_groups.extend(value()),
             _ => {}
         }
     }

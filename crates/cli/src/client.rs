@@ -81,6 +81,9 @@ pub(crate) struct Target {
     pub(crate) context: Option<String>,
     pub(crate) cluster: Option<String>,
     pub(crate) user: Option<String>,
+    /// Whom to ask as.
+    pub(crate) as_user: Option<String>,
+    pub(crate) as_groups: Vec<String>,
 }
 
 /// A connection, and the namespace it is about.
@@ -112,7 +115,7 @@ impl Api {
             user: target.user.clone(),
         };
         let chosen = [&target.context, &target.cluster, &target.user];
-        let config = match &target.kubeconfig {
+        let mut config = match &target.kubeconfig {
             Some(path) => {
                 let file = Kubeconfig::read_from(path)
                     .with_context(|| format!("--kubeconfig {}", path.display()))?;
@@ -127,6 +130,7 @@ impl Api {
                 .await
                 .context("no cluster: set KUBECONFIG or --kubeconfig")?,
         };
+        impersonate(&mut config, target)?;
         let namespace = target
             .namespace
             .clone()
@@ -232,9 +236,10 @@ impl Api {
         self.send("PATCH", object, MERGE, Some(patch)).await
     }
 
-    /// Merges a patch into a job.
-    pub(crate) async fn merge(&self, name: &str, patch: &Value) -> Answer<Value> {
-        let job = self.path(JOBS, name).map(by_us);
+    /// Merges a patch into a job, or only asks whether it could be.
+    pub(crate) async fn merge(&self, name: &str, dry_run: bool, patch: &Value) -> Answer<Value> {
+        let job = self.path(JOBS, name);
+        let job = job.map(|path| dry(by_us(path), dry_run));
         self.send("PATCH", job, MERGE, Some(patch)).await
     }
 
@@ -254,14 +259,25 @@ impl Api {
         }
     }
 
+    /// All objects of the namespace, or of all namespaces.
+    fn collection(&self, of: Resource, all: bool) -> Result<Path, NoSegment> {
+        if all {
+            Ok(of.everywhere())
+        } else {
+            of.within(&self.namespace)
+        }
+    }
+
     /// The jobs of the namespace, or of all namespaces.
     pub(crate) async fn jobs(&self, all: bool) -> Result<Vec<Value>> {
-        let path = if all {
-            Ok(JOBS.everywhere())
-        } else {
-            JOBS.within(&self.namespace)
-        };
-        let listed = self.list(path, "", |job| job).await;
+        self.jobs_selected(all, "").await
+    }
+
+    /// Those of them that a label selector selects.
+    pub(crate) async fn jobs_selected(&self, all: bool, selector: &str) -> Result<Vec<Value>> {
+        let listed = self
+            .list(self.collection(JOBS, all), selector, |job| job)
+            .await;
         match listed {
             Ok(jobs) => Ok(jobs),
             Err(error) => Err(self.explain(error, "listing BroadcastJobs").await),
@@ -395,6 +411,19 @@ pub(crate) fn block_on<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
         .enable_all()
         .build()?;
     runtime.block_on(asked)
+}
+
+/// Asks as somebody else. What the kubeconfig says of that holds unless a flag says otherwise.
+fn impersonate(config: &mut Config, target: &Target) -> Result<()> {
+    if target.as_user.is_none() && !target.as_groups.is_empty() {
+        return Err(anyhow!("--as-group: name a user, too, with --as"));
+    }
+    if let Some(user) = &target.as_user {
+        let groups = &target.as_groups;
+        config.auth_info.impersonate = Some(user.clone());
+        config.auth_info.impersonate_groups = (!groups.is_empty()).then(|| groups.clone());
+    }
+    Ok(())
 }
 
 /// Whether what is chosen by flags is in the kubeconfig: a user who is not would be anonymous.

@@ -101,7 +101,7 @@ impl Source {
         let text = self.cron.as_deref().unwrap_or_default();
         if text == STDIN || (Path::new(text).exists() && !Path::new(text).is_dir()) {
             let is_cron = |object: &Value| object["kind"] == "CronJob";
-            let objects = manifest::read(text, "CronJob", is_cron, screen)?;
+            let objects = manifest::read(text, "CronJob", is_cron, screen).await?;
             return Ok(Found::Manifests(objects.iter().map(read::cron).collect()));
         }
         let name = match cron_name(text) {

@@ -15,9 +15,6 @@ use crate::exit::{DONE, NOT_ALL};
 use crate::flags::{Global, Output};
 use crate::render::{Cell, Format, Screen, Table, Tone, count};
 
-/// Of what was found, so many characters are shown in the table.
-const FOUND: usize = 100;
-
 /// Say what is wrong with Carillon in this cluster, and with what it serves
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -101,7 +98,7 @@ fn print(
 }
 
 fn table(checks: &[Check], wide: bool) -> Table {
-    let mut table = Table::new(&["CHECK", "RESULT", "FOUND"]);
+    let mut table = Table::new(&["CHECK", "RESULT", "FOUND"]).cut_unless(wide, &["FOUND"]);
     for check in checks {
         let (result, tone) = match check.result {
             Outcome::Ok => ("ok", Tone::Good),
@@ -110,11 +107,10 @@ fn table(checks: &[Check], wide: bool) -> Table {
             Outcome::Warning => ("WARNING", Tone::Care),
             Outcome::Problem => ("PROBLEM", Tone::Bad),
         };
-        let found = Cell::from(&check.found);
         table.row([
             check.check.into(),
             Cell::new(result, tone),
-            if wide { found } else { found.cut(FOUND) },
+            Cell::from(&check.found),
         ]);
     }
     table

@@ -7,8 +7,7 @@ use carillon_plan::view::broadcast_job::explain;
 use carillon_plan::view::broadcast_job::explain::{JobExplanation, NodeExplanation};
 use carillon_plan::view::broadcast_job::ledger::Ledger;
 use carillon_plan::view::broadcast_job::place::Place;
-use carillon_plan::view::broadcast_job::progress::{Progress, standing};
-use carillon_plan::view::groups::Group;
+use carillon_plan::view::broadcast_job::progress::Progress;
 use carillon_plan::view::read;
 use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
@@ -32,10 +31,11 @@ pub(crate) struct Explain {
     #[arg(value_name = "JOB|SET", value_parser = target,
           add = ArgValueCandidates::new(candidates::jobs_and_sets))]
     target: Target,
-    /// Every check of this node, what decides it, and what to write to change it
-    #[arg(long, value_name = "NAME", value_parser = node_name,
+    /// Every check of these nodes, what decides it, and what to write to change it. Separated by commas; can be
+    /// repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = node_name,
           add = ArgValueCandidates::new(candidates::nodes))]
-    node: Option<String>,
+    node: Vec<String>,
     #[command(flatten)]
     output: Output,
 }
@@ -44,7 +44,7 @@ pub(crate) async fn run(api: &Api, args: &Explain, screen: &mut Screen) -> Resul
     match args.target.find(api).await? {
         Found::Job(object) => of_job(api, args, &object, screen).await,
         Found::Set(object) => {
-            daemon_set::run(api, (args.node.as_deref(), &args.output), &object, screen).await
+            daemon_set::run(api, (&args.node, &args.output), &object, screen).await
         }
     }
 }
@@ -59,7 +59,7 @@ async fn of_job(api: &Api, args: &Explain, object: &Value, screen: &mut Screen) 
     let ledger = own.map_or_else(Ledger::default, |own| Ledger::read(&own.slices));
     let headers = !args.output.no_headers;
     let format = args.output.output;
-    let Some(node) = &args.node else {
+    if args.node.is_empty() {
         let Some(nodes) = api.nodes_if_allowed().await? else {
             return without_nodes(name, "", format, screen);
         };
@@ -67,33 +67,39 @@ async fn of_job(api: &Api, args: &Explain, object: &Value, screen: &mut Screen) 
         let headline = Progress::of(&job, &ledger).headline();
         if !screen.document(format, &all)? {
             print_job(&all, &headline, format, headers, screen)?;
-            if format != Some(Format::Name) && standing(&job.job).0.has_ended() {
-                tell_not_started(&all, screen);
-            }
         }
-        return Ok(DONE);
-    };
-    let row = match api.node(node).await? {
-        Asked::Found(row) => Some(row),
-        Asked::Missing => None,
-        Asked::NotAllowed => {
-            let of_node = format!(" --node {node}");
-            return without_nodes(name, &of_node, format, screen);
-        }
-    };
-    let one = explain::node(&family, &job.job, node, row.as_ref(), Timestamp::now());
-    let Some(one) = one else {
-        let nodes = api.nodes().await?;
-        let others: Vec<String> = nodes.keys().map(ToString::to_string).collect();
-        return Err(problem::no_such_node(node, &others));
-    };
-    if screen.document(format, &one)? {
         return Ok(DONE);
     }
-    if format == Some(Format::Name) {
-        screen.line(&format!("node/{}", one.node_name))?;
-    } else {
-        print_node(&one, headers, screen)?;
+    let mut explained = Vec::new();
+    for node in &args.node {
+        let row = match api.node(node).await? {
+            Asked::Found(row) => Some(row),
+            Asked::Missing => None,
+            Asked::NotAllowed => {
+                let of_node = format!(" --node {node}");
+                return without_nodes(name, &of_node, format, screen);
+            }
+        };
+        let one = explain::node(&family, &job.job, node, row.as_ref(), Timestamp::now());
+        let Some(one) = one else {
+            let nodes = api.nodes().await?;
+            let others: Vec<String> = nodes.keys().map(ToString::to_string).collect();
+            return Err(problem::no_such_node(node, &others));
+        };
+        explained.push(one);
+    }
+    if screen.documents(format, &explained, true)? {
+        return Ok(DONE);
+    }
+    for (at, one) in explained.iter().enumerate() {
+        if format == Some(Format::Name) {
+            screen.line(&format!("node/{}", one.node_name))?;
+            continue;
+        }
+        if at > 0 {
+            screen.blank()?;
+        }
+        print_node(one, headers, screen)?;
     }
     Ok(DONE)
 }
@@ -123,28 +129,12 @@ fn print_job(
         screen.line(&format!("{}: {headline}", all.job))?;
         screen.blank()?;
     }
-    print_groups((&all.groups, all.nodes), tone, (format, headers), screen)
-}
-
-/// Of a job that has ended early: how what it has not started is served.
-fn tell_not_started(all: &JobExplanation, screen: &mut Screen) {
-    let not_started = |group: &&Group<Place>| group.place == Place::NotStarted;
-    let nodes = all
-        .groups
-        .iter()
-        .filter(not_started)
-        .map(|group| group.count);
-    if let number @ 1.. = nodes.sum::<usize>() {
-        screen.hint_aside(&format!(
-            "{} not started. To run the job there and where it has failed: kubectl carillon retry {} \
-             --unfinished",
-            match number {
-                1 => "1 node was".to_owned(),
-                _ => format!("{number} nodes were"),
-            },
-            all.job
-        ));
+    print_groups((&all.groups, all.nodes), tone, (format, headers), screen)?;
+    if format != Some(Format::Name) {
+        screen.blank()?;
+        screen.hint(&format!("Next: {}.", all.next))?;
     }
+    Ok(())
 }
 
 fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Result<()> {
@@ -173,12 +163,12 @@ fn print_node(one: &NodeExplanation, headers: bool, screen: &mut Screen) -> Resu
     if one.attempts.is_empty() {
         screen.line("Nothing was started there.")?;
     } else {
-        screen.table(&by_attempt(&one.attempts), headers)?;
+        screen.table(&by_attempt(&one.attempts, false), headers)?;
     }
     for other in &one.family {
         screen.blank()?;
         screen.line(&format!("In {}:", other.job))?;
-        screen.table(&by_attempt(&other.attempts), headers)?;
+        screen.table(&by_attempt(&other.attempts, false), headers)?;
     }
     screen.blank()?;
     screen.hint(&format!("Next: {}.", one.next))

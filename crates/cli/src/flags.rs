@@ -29,6 +29,12 @@ pub(crate) struct Global {
     /// User of the kubeconfig
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) user: Option<String>,
+    /// Ask as this user, if the cluster lets you
+    #[arg(long = "as", global = true, value_name = "USER")]
+    pub(crate) as_user: Option<String>,
+    /// And as a member of this group. Can be repeated
+    #[arg(long = "as-group", global = true, value_name = "GROUP")]
+    pub(crate) as_groups: Vec<String>,
     /// Colours: auto means on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: Color,
@@ -47,11 +53,15 @@ impl Global {
             ("--context", &self.context),
             ("--cluster", &self.cluster),
             ("--user", &self.user),
+            ("--as", &self.as_user),
         ];
-        let flags = flags.into_iter().filter_map(|(flag, value)| {
-            let value = value.as_ref()?;
-            Some(format!("{flag} {}", quoted(value)))
-        });
+        let flags = flags
+            .into_iter()
+            .filter_map(|(flag, value)| Some((flag, value.as_ref()?)));
+        let groups = self.as_groups.iter().map(|group| ("--as-group", group));
+        let flags = flags
+            .chain(groups)
+            .map(|(flag, value)| format!("{flag} {}", quoted(value)));
         flags.collect::<Vec<_>>().join(" ")
     }
 
@@ -63,6 +73,8 @@ impl Global {
             context: self.context.clone(),
             cluster: self.cluster.clone(),
             user: self.user.clone(),
+            as_user: self.as_user.clone(),
+            as_groups: self.as_groups.clone(),
         }
     }
 }
@@ -88,6 +100,21 @@ pub(crate) struct Output {
     pub(crate) no_headers: bool,
 }
 
+/// For verbs that write.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct DryRun {
+    /// Change nothing; say whether the API server would accept it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+impl DryRun {
+    /// What stands behind what would be done.
+    pub(crate) fn mark(self) -> &'static str {
+        if self.dry_run { " (dry run)" } else { "" }
+    }
+}
+
 /// A BroadcastJob by name.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct JobName {
@@ -106,11 +133,13 @@ mod tests {
             namespace: Some("team-a".to_owned()),
             kubeconfig: Some("/k/it's mine".into()),
             context: Some("prod".to_owned()),
+            as_user: Some("jane".to_owned()),
+            as_groups: vec!["a".to_owned(), "b c".to_owned()],
             ..Global::default()
         };
         assert_eq!(
             flags.repeated(),
-            r"-n team-a --kubeconfig '/k/it'\''s mine' --context prod"
+            r"-n team-a --kubeconfig '/k/it'\''s mine' --context prod --as jane --as-group a --as-group 'b c'"
         );
         assert_eq!(Global::default().repeated(), "");
     }

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use carillon_plan::Uid;
+use carillon_plan::printable::quoted;
 use carillon_plan::record::Record;
+use carillon_plan::view::broadcast_job::alike::{Alike, Fold};
 use carillon_plan::view::broadcast_job::family::Members;
 use serde_json::Value;
 
@@ -12,21 +14,31 @@ use crate::attempts::Attempts;
 use crate::client::logs::{LogOptions, Reading};
 use crate::client::{Api, Asked};
 use crate::exit::{DONE, ERROR};
-use crate::render::{Screen, Tone};
+use crate::render::{Screen, Tone, count, sample};
 
 /// Lines of each container, where there are many.
 const TAIL: u32 = 10;
+/// Names of nodes whose logs are alike.
+const NAMES: usize = 10;
+/// Longer logs are printed each for itself.
+const MOST_LINES: u32 = 100;
+/// So much of logs that differ is kept before it is printed.
+const MOST_BYTES: usize = 64 << 20;
 
 /// Print the logs of a job's pods, node by node
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Of each node that has a result: its last attempt, in the order of the nodes' names. Pods that are gone have no log:
+Of each node that has a result: its last attempt, in the order of the nodes' names. Logs that differ only in
+numbers and in the names of node and pod are printed once, with all nodes: --unfolded prints each. Pods that are gone have no log:
 their last words stand in their results. It needs the right to get pods and pods/log. It ends with 1 when a log could
 not be read, or all pods are gone.
 
 Examples:
   # The end of each log, with the name of the node before each line
   kubectl carillon logs fix-kernel
+
+  # Of each node for itself
+  kubectl carillon logs fix-kernel --unfolded
 
   # Only of the nodes that have failed, all of it
   kubectl carillon logs fix-kernel --failed --tail=-1
@@ -61,6 +73,9 @@ struct Lines {
     /// The time before each line
     #[arg(long)]
     timestamps: bool,
+    /// Each node for itself, also where several have printed the same; so are more than 100 lines of each
+    #[arg(long)]
+    unfolded: bool,
 }
 
 /// What became of the logs of an attempt.
@@ -85,6 +100,7 @@ pub(crate) async fn run(api: &Api, args: &Logs, screen: &mut Screen) -> Result<u
     let last = records.len() - 1;
     let several = last > 0;
     let mut outcomes = Vec::new();
+    let mut fold = folds(args).then(Fold::default);
     for (index, record) in records.iter().enumerate() {
         let attempt = Attempt {
             record,
@@ -92,9 +108,15 @@ pub(crate) async fn run(api: &Api, args: &Logs, screen: &mut Screen) -> Result<u
             several,
             follow: args.follow && index == last,
         };
-        match of_attempt(api, args, &attempt, screen).await? {
+        match of_attempt(api, args, &attempt, fold.as_mut(), screen).await? {
             Outcome::Unwanted => return Ok(DONE),
             outcome => outcomes.push(outcome),
+        }
+        if let Some(fold) = &mut fold
+            && (index == last || fold.bytes() > MOST_BYTES)
+            && print_alike(&fold.take(), screen)?.is_break()
+        {
+            return Ok(DONE);
         }
     }
     let all_gone = outcomes.iter().all(|outcome| *outcome == Outcome::Gone);
@@ -105,6 +127,29 @@ pub(crate) async fn run(api: &Api, args: &Logs, screen: &mut Screen) -> Result<u
     }
     let failed = all_gone || outcomes.contains(&Outcome::NotRead);
     Ok(if failed { ERROR } else { DONE })
+}
+
+/// Whether logs that are alike are printed once.
+fn folds(args: &Logs) -> bool {
+    let short = tail(args).is_some_and(|lines| lines <= MOST_LINES);
+    short && args.attempts.node.is_none() && !args.lines.unfolded
+}
+
+fn print_alike(all: &[Alike], screen: &mut Screen) -> Result<ControlFlow<()>> {
+    for alike in all {
+        if alike.nodes.len() > 1 {
+            let nodes = count(alike.nodes.len(), "node");
+            let (same, names) = ("the same on ", sample(&alike.nodes, NAMES));
+            screen.painted(&[(Tone::Faint, &format!("{same}{nodes}: {names}"))])?;
+        }
+        for (label, line) in &alike.lines {
+            screen.painted(&[(Tone::Care, label), (Tone::Plain, line)])?;
+        }
+        if screen.is_closed() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 /// An attempt whose logs are wanted.
@@ -138,6 +183,7 @@ async fn of_attempt(
     api: &Api,
     args: &Logs,
     attempt: &Attempt<'_>,
+    fold: Option<&mut Fold>,
     screen: &mut Screen,
 ) -> Result<Outcome> {
     let record = attempt.record;
@@ -151,7 +197,7 @@ async fn of_attempt(
             let words = if record.message.is_empty() {
                 String::new()
             } else {
-                format!("; its last words: {:?}", &*record.message)
+                format!("; its last words: {}", quoted(&record.message))
             };
             screen.aside(&format!("{name}: the pod is gone{words}"));
             return Ok(Outcome::Gone);
@@ -170,6 +216,7 @@ async fn of_attempt(
         }
     };
     let mut outcome = Outcome::Read;
+    let mut kept = Vec::new();
     for container in containers {
         let options = LogOptions {
             container: &container,
@@ -180,6 +227,10 @@ async fn of_attempt(
         };
         let label = attempt.label(args, &container);
         let line = |line: &str| {
+            if fold.is_some() {
+                kept.push((label.clone(), line.to_owned()));
+                return Ok(ControlFlow::Continue(()));
+            }
             screen.painted(&[(Tone::Care, &label), (Tone::Plain, line)])?;
             Ok(if screen.is_closed() {
                 ControlFlow::Break(())
@@ -196,6 +247,11 @@ async fn of_attempt(
                 outcome = Outcome::NotRead;
             }
         }
+    }
+    if let Some(fold) = fold
+        && !kept.is_empty()
+    {
+        fold.add(&record.node, &record.pod, kept);
     }
     Ok(outcome)
 }
@@ -336,6 +392,21 @@ mod tests {
     fn uid(n: u8) -> Uid {
         let text = format!("4e0c5d6a-0b1c-4d2e-8f3a-0000000000{n:02x}");
         text.parse().expect("a uid")
+    }
+
+    #[test]
+    fn logs_are_folded_unless_each_is_asked_for_or_they_are_long() {
+        for (args, expected) in [
+            (&[][..], true),
+            (&["--failed"], true),
+            (&["--tail=100"], true),
+            (&["--tail=101"], false),
+            (&["--tail=-1"], false),
+            (&["--node", "n", "--tail=5"], false),
+            (&["--unfolded"], false),
+        ] {
+            assert_eq!(folds(&logs(args)), expected, "{args:?}");
+        }
     }
 
     #[test]

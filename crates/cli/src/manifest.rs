@@ -1,4 +1,6 @@
-//! Files with manifests.
+//! Files with manifests, also of the web.
+
+mod web;
 
 use std::io::Read;
 use std::path::Path;
@@ -17,9 +19,9 @@ pub(crate) const STDIN: &str = "-";
 /// Values that aliases stand for in a file, at most: so many, and one for each byte.
 const ALIASES: usize = 1000;
 
-/// The objects in a file, or in all of a directory, YAML or JSON, that are `wanted`, and what those are called. Other objects are named and left
-/// out.
-pub(crate) fn read(
+/// The objects in a file, in all of a directory, or at a URL, YAML or JSON, that are `wanted`. `what`: how those are
+/// called. Other objects are named and left out.
+pub(crate) async fn read(
     file: &str,
     what: &str,
     wanted: impl Fn(&Value) -> bool,
@@ -31,6 +33,8 @@ pub(crate) fn read(
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text)?;
             text
+        } else if web::is_url(&file) {
+            web::fetch(&file).await?
         } else {
             std::fs::read_to_string(&file).with_context(|| file.clone())?
         };
@@ -55,7 +59,7 @@ pub(crate) fn read(
 
 /// The manifests of a directory, by name, or the file itself.
 fn files(path: &str) -> Result<Vec<String>> {
-    if path == STDIN || !Path::new(path).is_dir() {
+    if path == STDIN || web::is_url(path) || !Path::new(path).is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();

@@ -1,6 +1,7 @@
 //! `next`: when a CronJob runs next.
 
 use anyhow::{Result, anyhow, bail};
+use carillon_plan::printable::quoted;
 use carillon_plan::schedule::zone;
 use carillon_plan::view::cron_job::clock_change::{ClockChange, Effect, Pass};
 use carillon_plan::view::cron_job::next::{Outlook, Run, next};
@@ -89,7 +90,7 @@ pub(crate) async fn run(global: &Global, args: &Next, screen: &mut Screen) -> Re
         }
         if headers {
             for line in heading(&outlook.heading) {
-                screen.line(&line)?;
+                screen.hint(&line)?;
             }
             screen.blank()?;
         }
@@ -135,7 +136,11 @@ pub(crate) fn heading(heading: &Heading) -> Vec<String> {
         name => format!("{resource}/{name}: "),
     };
     let once = if heading.once { ", dstPolicy Once" } else { "" };
-    let mut lines = vec![format!("{who}{schedule:?} in {}{once}", heading.time_zone)];
+    let mut lines = vec![format!(
+        "{who}{} in {}{once}",
+        quoted(schedule),
+        heading.time_zone
+    )];
     if heading.suspended {
         let stored = heading.delay_seconds.is_some();
         let until = stored.then(|| format!(" until `kubectl carillon resume {resource}/{name}`"));
@@ -234,6 +239,7 @@ fn note(outlook: &Outlook, run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::Style;
     use carillon_plan::view::cron_job::read::cron;
     use serde_json::{Value, json};
 
@@ -250,7 +256,13 @@ mod tests {
         let outlook = next(&stored, &yours, None, now.parse().unwrap(), 3).unwrap();
         let table = table(&outlook, (&zone_of(&stored), &yours), wide);
         let heading = heading(&outlook.heading).join("\n");
-        format!("{heading}\n\n{}", table.render(true, false))
+        format!(
+            "{heading}\n\n{}",
+            table.render(Style {
+                headers: true,
+                ..Style::default()
+            })
+        )
     }
 
     #[test]

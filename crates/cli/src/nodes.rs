@@ -35,7 +35,8 @@ pub(crate) fn group_table<P: Copy>(
     word: impl Fn(P) -> Cell,
     wide: bool,
 ) -> Table {
-    let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "FOR EXAMPLE"]);
+    let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "FOR EXAMPLE"])
+        .cut_unless(wide, &["AMONG THEM", "FOR EXAMPLE"]);
     for group in groups {
         let shown = if wide { usize::MAX } else { SAMPLE };
         table.row([
@@ -73,7 +74,7 @@ pub(crate) fn print_checks(
 
 /// A line for each check.
 pub(crate) fn checks(checks: &[CheckResult]) -> Table {
-    let mut table = Table::new(&["CHECK", "RESULT", "FOUND"]);
+    let mut table = Table::new(&["CHECK", "RESULT", "FOUND"]).cut(&["FOUND"]);
     for check in checks {
         let (result, tone) = if check.passed {
             ("pass", Tone::Good)

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::client::Api;
 use crate::exit::DONE;
-use crate::flags::JobName;
+use crate::flags::{DryRun, JobName};
 use crate::names::{ApiName, cron_name, job_name};
 use crate::render::Screen;
 use crate::{candidates, suspend};
@@ -20,6 +20,8 @@ use crate::{candidates, suspend};
 pub(crate) struct Pause {
     #[command(flatten)]
     job: JobName,
+    #[command(flatten)]
+    dry: DryRun,
 }
 
 /// Let a job or a CronJob go on, whoever or whatever paused or suspended it
@@ -40,6 +42,8 @@ pub(crate) struct Resume {
     #[arg(value_name = "JOB|CRON", value_parser = target,
           add = ArgValueCandidates::new(candidates::jobs_and_crons))]
     target: Target,
+    #[command(flatten)]
+    dry: DryRun,
 }
 
 /// What is to go on.
@@ -64,7 +68,14 @@ fn target(text: &str) -> Result<Target, String> {
 }
 
 pub(crate) async fn pause(api: &Api, args: &Pause, screen: &mut Screen) -> Result<u8> {
-    change(api, &args.job, "paused", pause::pause, screen).await
+    change(
+        api,
+        (&args.job.job, args.dry),
+        "paused",
+        pause::pause,
+        screen,
+    )
+    .await
 }
 
 pub(crate) async fn resume(api: &Api, args: &Resume, screen: &mut Screen) -> Result<u8> {
@@ -72,11 +83,10 @@ pub(crate) async fn resume(api: &Api, args: &Resume, screen: &mut Screen) -> Res
     let name = match &args.target {
         Target::Cron(name) => {
             let cron = api.cron(name).await?;
-            return suspend::resume(api, &cron, screen).await;
+            return suspend::resume(api, &cron, args.dry, screen).await;
         }
         Target::Job(name) => {
-            let job = JobName { job: name.clone() };
-            return change(api, &job, "resumed", patch, screen).await;
+            return change(api, (name, args.dry), "resumed", patch, screen).await;
         }
         Target::Any(name) => name,
     };
@@ -91,11 +101,8 @@ pub(crate) async fn resume(api: &Api, args: &Resume, screen: &mut Screen) -> Res
         (Some(_), Some(_)) => bail!(
             "there are a BroadcastJob and a CronJob {name}: write cbj/{name} or cronjob/{name}"
         ),
-        (Some(_), None) => {
-            let job = JobName { job: name.clone() };
-            change(api, &job, "resumed", patch, screen).await
-        }
-        (None, Some(cron)) => suspend::resume(api, &cron, screen).await,
+        (Some(_), None) => change(api, (name, args.dry), "resumed", patch, screen).await,
+        (None, Some(cron)) => suspend::resume(api, &cron, args.dry, screen).await,
         (None, None) => Err(api.nothing_called(name).await),
     }
 }
@@ -103,12 +110,11 @@ pub(crate) async fn resume(api: &Api, args: &Resume, screen: &mut Screen) -> Res
 /// Sends the patch that makes it so, unless it is so.
 async fn change(
     api: &Api,
-    job: &JobName,
+    (name, dry): (&str, DryRun),
     done: &str,
     patch: impl FnOnce(&BroadcastJob) -> Result<Option<Value>, String>,
     screen: &mut Screen,
 ) -> Result<u8> {
-    let name = &job.job;
     let stored = read::job(&api.job(name).await?);
     let Some(patch) = patch(&stored.job).map_err(Error::msg)? else {
         let so = if done == "paused" {
@@ -119,12 +125,15 @@ async fn change(
         screen.line(&format!("broadcastjob.carillon.dev/{name} is {so}"))?;
         return Ok(DONE);
     };
-    if let Err(error) = api.merge(name, &patch).await {
+    if let Err(error) = api.merge(name, dry.dry_run, &patch).await {
         return Err(api
             .explain(error, &format!("changing BroadcastJob {name}"))
             .await);
     }
-    screen.line(&format!("broadcastjob.carillon.dev/{name} {done}"))?;
+    screen.line(&format!(
+        "broadcastjob.carillon.dev/{name} {done}{}",
+        dry.mark()
+    ))?;
     Ok(DONE)
 }
 

@@ -37,7 +37,8 @@ Exit codes: 0 every node that the job chooses (nodeSelector, affinity, nodeNames
 job exists already; some node has or gets a pod of the DaemonSet; 2 some would not, there is none, or the API
 server refuses something; 1 error.")]
 pub(crate) struct Plan {
-    /// File or directory with BroadcastJobs, CronJobs and DaemonSets, YAML or JSON; - is standard input. Can be repeated
+    /// File, directory or URL (https) with BroadcastJobs, CronJobs and DaemonSets, YAML or JSON; - is standard input.
+    /// Can be repeated
     #[arg(short, long, value_name = "FILE", required = true)]
     filename: Vec<String>,
     #[command(flatten)]
@@ -102,7 +103,7 @@ pub(crate) async fn run(mut api: Api, args: &Plan, screen: &mut Screen) -> Resul
     let mut objects = Vec::new();
     for file in &args.filename {
         let what = "BroadcastJob or DaemonSet, and no CronJob with a broadcastJobTemplate";
-        objects.extend(manifest::read(file, what, is_wanted, screen)?);
+        objects.extend(manifest::read(file, what, is_wanted, screen).await?);
     }
     let nodes = api.nodes_if_allowed().await?;
     let chosen = api.namespace.clone();
@@ -167,10 +168,10 @@ async fn plan_one(api: &Api, object: &Value, nodes: Option<&Nodes>) -> Result<Jo
         // With generateName, one such as it would get.
         planned.preview.job = name_of(stored);
     }
-    if let Some(words) = answer.refusal {
+    if !answer.problems.is_empty() {
         // It says what was found here, too, and of what cannot be read as written nothing is known.
         planned.preview = Preview {
-            problems: vec![words],
+            problems: answer.problems,
             ..preview(&stored, &nothing)
         };
     } else if let Some(retry_of) = &stored.job.retry_of
@@ -240,8 +241,18 @@ async fn ask_about_template(
         node,
         PodPlacement::Scheduler,
     );
-    let (problem, unchecked) = ask_about_pod(api, &with_kind(body), &pod).await?;
-    planned.preview.problems.extend(problem);
+    let (problems, unchecked) = ask_about_pod(api, &with_kind(body)).await?;
+    // Of a template that the object itself is refused for, the same is not said twice.
+    for problem in problems {
+        if !planned
+            .preview
+            .problems
+            .iter()
+            .any(|said| said.ends_with(&problem))
+        {
+            planned.preview.problems.push(problem);
+        }
+    }
     planned.said.notes.extend(unchecked);
     Ok(())
 }
@@ -311,7 +322,8 @@ fn print(
 
 fn print_nodes(preview: &Preview, wide: bool, headers: bool, screen: &mut Screen) -> Result<()> {
     let shown = if wide { usize::MAX } else { outcomes::SAMPLE };
-    let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "FOR EXAMPLE"]);
+    let mut table = Table::new(&["NODES", "PLACE", "REASON", "AMONG THEM", "FOR EXAMPLE"])
+        .cut_unless(wide, &["AMONG THEM", "FOR EXAMPLE"]);
     if !preview.served.is_empty() {
         table.row([
             preview.served.len().to_string().into(),

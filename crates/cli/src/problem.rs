@@ -1,8 +1,12 @@
 //! What to say when something asked for is not there.
 
 use anyhow::{Error, anyhow};
+use carillon_api::names::GROUP;
 use carillon_plan::cron_job::Api as Side;
+use carillon_plan::view::refusal::{self, Cause, Refusal, Sent};
+use carillon_plan::view::remedy;
 use kube::core::Status;
+use serde_json::Value;
 
 use crate::names::ApiName;
 use crate::render::sample;
@@ -16,6 +20,9 @@ const SHOWN: usize = 5;
 
 /// How near a name must be to be offered (Jaro-Winkler).
 const NEAR: f64 = 0.7;
+
+/// How near a word must be to be the one that was meant.
+const MEANT: f64 = 0.85;
 
 /// The CRDs are not installed.
 pub(crate) fn not_installed(server: &str) -> Error {
@@ -124,13 +131,87 @@ fn near(name: &str, others: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// What the API server answered, in its words.
+/// What the API server answered, in its words, and how somebody comes to do what was forbidden.
 pub(crate) fn words(status: &Status) -> String {
     if status.message.is_empty() {
-        format!("the API server answered {} {}", status.code, status.reason)
-    } else {
-        status.message.clone()
+        return format!("the API server answered {} {}", status.code, status.reason);
     }
+    let hint = role_for(&status.message).filter(|_| status.code == 403);
+    let hint = hint.map(|hint| format!(". {hint}"));
+    format!("{}{}", status.message, hint.unwrap_or_default())
+}
+
+/// What is wrong with an object that the API server refuses. `place`: where it stands in the manifest.
+pub(crate) fn refused(status: &Status, sent: &Value, place: &str) -> Vec<String> {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let causes = causes.map(|cause| Cause {
+        reason: cause.reason.clone(),
+        field: cause.field.clone(),
+        message: cause.message.clone(),
+    });
+    let refusal = Refusal {
+        message: remedy::told(&words(status)),
+        causes: causes.collect(),
+    };
+    let sent = Sent {
+        manifest: sent,
+        place,
+        nearest,
+    };
+    let whole = |problem: String| {
+        // In the words of the API server: it names the pod that was asked about, which nobody has written.
+        if problem == refusal.message && !place.is_empty() {
+            format!("{}: {problem}", place.trim_end_matches('.'))
+        } else {
+            problem
+        }
+    };
+    refusal::problems(&refusal, &sent)
+        .into_iter()
+        .map(whole)
+        .collect()
+}
+
+/// The word that was probably meant.
+fn nearest(word: &str, among: &[String]) -> Option<String> {
+    let lower = word.to_ascii_lowercase();
+    let score = |other: &String| strsim::jaro_winkler(&lower, &other.to_ascii_lowercase());
+    let scored = among.iter().map(|other| (score(other), other));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)));
+    best.filter(|(score, _)| *score >= MEANT)
+        .map(|(_, other)| other.clone())
+}
+
+/// Which role of the chart would allow what a message says is forbidden. Source: `ForbiddenMessage` of Kubernetes'
+/// authorization.
+fn role_for(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once(" cannot ")?;
+    let (verb, rest) = rest.split_once(" resource ")?;
+    let mut quoted = rest.split('"').skip(1).step_by(2);
+    let (resource, group) = (quoted.next()?, quoted.next()?);
+    if (resource, group) == ("nodes", "") {
+        return Some(capitalised(VIEW_NODES));
+    }
+    let may_write = ["broadcastjobs", "cronjobs", "daemonsets"].contains(&resource);
+    let role = match verb {
+        _ if group != GROUP => return None,
+        "get" | "list" | "watch" => "carillon-view",
+        _ if may_write => "carillon-edit",
+        // Status and results are the operator's to write.
+        _ => return None,
+    };
+    let binding = if rest.contains("at the cluster scope") {
+        "ClusterRoleBinding"
+    } else {
+        "RoleBinding"
+    };
+    Some(format!("Ask for a {binding} to the ClusterRole {role}"))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 #[cfg(test)]
@@ -171,6 +252,64 @@ mod tests {
              close-books"
         );
         assert!(message("cj/books", &[]).starts_with("CronJob books of batch/v1 not found"));
+    }
+
+    #[test]
+    fn what_is_forbidden_names_the_role_that_allows_it() {
+        let message = |verb: &str, resource: &str, group: &str, place: &str| {
+            format!(
+                "{resource} is forbidden: User \"jane\" cannot {verb} resource \"{resource}\" in API group \
+                 \"{group}\" {place}"
+            )
+        };
+        let here = "in the namespace \"ops\"";
+        for (message, role) in [
+            (
+                message("list", "broadcastjobs", GROUP, here),
+                "a RoleBinding to the ClusterRole carillon-view",
+            ),
+            (
+                message("patch", "cronjobs", GROUP, here),
+                "a RoleBinding to the ClusterRole carillon-edit",
+            ),
+            (
+                message("list", "daemonsets", GROUP, "at the cluster scope"),
+                "a ClusterRoleBinding to the ClusterRole carillon-view",
+            ),
+            (
+                message("list", "nodes", "", "at the cluster scope"),
+                "carillon-view-nodes",
+            ),
+        ] {
+            let said = role_for(&message).unwrap_or_default();
+            assert!(
+                said.starts_with("Ask for a ") && said.ends_with(role),
+                "{message}: {said}"
+            );
+        }
+        for message in [
+            message("list", "pods", "", here),
+            message("patch", "broadcastjobs/status", GROUP, here),
+            message("list", "daemonsets", "apps", here),
+            "pods \"a\" is forbidden: exceeded quota".to_owned(),
+        ] {
+            assert_eq!(role_for(&message), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn only_a_word_that_is_near_is_taken_for_the_one_that_was_meant() {
+        let fields = names(&["parallelism", "paused", "template", "nodeNames", "image"]);
+        for (word, meant) in [
+            ("paralelism", Some("parallelism")),
+            ("Parallelism", Some("parallelism")),
+            ("imgae", Some("image")),
+            ("nodenames", Some("nodeNames")),
+            ("replicas", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(word, &fields).as_deref(), meant, "{word}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Text for people: tables as kubectl prints them, ages, colour.
 
 mod age;
+mod bar;
 mod color;
 mod document;
 mod format;
@@ -8,10 +9,13 @@ mod screen;
 mod table;
 
 pub(crate) use self::age::{age, duration, seconds};
+pub(crate) use self::bar::Parts;
 pub(crate) use self::color::{Color, Tone};
 pub(crate) use self::document::yaml;
 pub(crate) use self::format::Format;
 pub(crate) use self::screen::Screen;
+#[cfg(test)]
+pub(crate) use self::table::Style;
 pub(crate) use self::table::{Cell, Table};
 
 /// Names that are shown of several.

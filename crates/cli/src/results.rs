@@ -70,7 +70,7 @@ pub(crate) async fn run(api: &Api, args: &Results, screen: &mut Screen) -> Resul
     }
     let each = format == Some(Format::Wide) || args.attempts.node.is_some();
     let table = if each {
-        by_attempt(&attempts)
+        by_attempt(&attempts, format == Some(Format::Wide))
     } else {
         by_outcome(&folded)
     };
@@ -94,7 +94,7 @@ fn tell_tried_again(members: &Members<'_>, screen: &mut Screen) {
 }
 
 fn by_outcome(folded: &[Outcome]) -> Table {
-    let mut table = Table::new(&["NODES", "OUTCOME", "AMONG THEM"]);
+    let mut table = Table::new(&["NODES", "OUTCOME", "AMONG THEM"]).cut(&["OUTCOME", "AMONG THEM"]);
     for outcome in folded {
         table.row([
             outcome.count.to_string().into(),
@@ -105,11 +105,12 @@ fn by_outcome(folded: &[Outcome]) -> Table {
     table
 }
 
-/// A row for each attempt, with its times.
-pub(crate) fn by_attempt(attempts: &[Attempt]) -> Table {
+/// A row for each attempt, with its times. `whole`: the outcome is not cut.
+pub(crate) fn by_attempt(attempts: &[Attempt], whole: bool) -> Table {
     let mut table = Table::new(&[
         "NODE", "ATTEMPT", "OUTCOME", "STARTED", "FINISHED", "TOOK", "POD",
-    ]);
+    ])
+    .cut_unless(whole, &["OUTCOME"]);
     let time =
         |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |at| format!("{at:.0}"));
     for attempt in attempts {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::client::{Api, Asked, JOBS, code};
 use crate::exit::DONE;
 use crate::family::{Family, family};
-use crate::flags::JobName;
+use crate::flags::{DryRun, JobName};
 use crate::names::node_name;
 use crate::render::{Screen, count, sample};
 use crate::{candidates, problem};
@@ -51,9 +51,8 @@ pub(crate) struct Retry {
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = node_name,
           add = ArgValueCandidates::new(candidates::nodes))]
     node: Vec<String>,
-    /// Only say what would be done
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    dry: DryRun,
 }
 
 pub(crate) async fn run(api: &Api, args: &Retry, screen: &mut Screen) -> Result<u8> {
@@ -96,8 +95,8 @@ async fn ask(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> Re
         // What was chosen holds for what was read.
         "resourceVersion": object["metadata"]["resourceVersion"],
     }});
-    if !args.dry_run && !chosen.nodes.is_empty() {
-        match api.merge(name, &patch).await {
+    if !chosen.nodes.is_empty() {
+        match api.merge(name, args.dry.dry_run, &patch).await {
             Ok(_) => {}
             Err(error) if code(&error) == Some(409) => return Ok(false),
             Err(error) => {
@@ -137,7 +136,8 @@ async fn again(api: &Api, args: &Retry, object: &Value, screen: &mut Screen) -> 
     let chosen = retry::choose_again(&family.members, &args.job.job, named, there.as_ref())
         .map_err(|problems| Error::msg(problems.join("\n")))?;
     if !chosen.nodes.is_empty() {
-        let Some(created) = create(api, object, &family, &chosen.nodes, args.dry_run).await? else {
+        let Some(created) = create(api, object, &family, &chosen.nodes, args.dry.dry_run).await?
+        else {
             return Ok(false);
         };
         report(&created, "created for", &chosen.nodes, args, screen)?;
@@ -244,7 +244,7 @@ fn report(
     screen: &mut Screen,
 ) -> Result<()> {
     let (number, shown) = (count(nodes.len(), "node"), sample(nodes, outcomes::SAMPLE));
-    let dry = if args.dry_run { " (dry run)" } else { "" };
+    let dry = args.dry.mark();
     screen.line(&format!(
         "broadcastjob.carillon.dev/{name} {what} {number}: {shown}{dry}"
     ))

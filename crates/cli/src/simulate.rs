@@ -89,7 +89,8 @@ pub(crate) fn run(global: &Global, args: &Simulate, screen: &mut Screen) -> Resu
     }
     let kinds = ["BroadcastJob", "DaemonSet", "Job", "CronJob"];
     let wanted = |object: &Value| kinds.iter().any(|kind| object["kind"] == *kind);
-    let objects = manifest::read(&args.filename, &kinds.join(", "), wanted, screen)?;
+    let what = kinds.join(", ");
+    let objects = block_on(manifest::read(&args.filename, &what, wanted, screen))?;
     let nodes = if args.from_cluster {
         let nodes = async { Api::connect(&global.target()).await?.node_objects().await };
         block_on(nodes)?.iter().map(like).collect()

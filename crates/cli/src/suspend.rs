@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::client::Api;
 use crate::cron::Cron;
 use crate::exit::DONE;
+use crate::flags::DryRun;
 use crate::render::{SAMPLE, Screen, count, duration, sample};
 
 /// Start no further run of a CronJob; those that run are left alone
@@ -25,11 +26,13 @@ Examples:
 pub(crate) struct Suspend {
     #[command(flatten)]
     cron: Cron,
+    #[command(flatten)]
+    dry: DryRun,
 }
 
 pub(crate) async fn run(api: &Api, args: &Suspend, screen: &mut Screen) -> Result<u8> {
     let stored = read::cron(&api.cron(&args.cron.cron).await?);
-    if !write(api, &stored, true, screen).await? {
+    if !write(api, &stored, (true, args.dry), screen).await? {
         return Ok(DONE);
     }
     let active: Vec<String> = stored
@@ -48,13 +51,18 @@ pub(crate) async fn run(api: &Api, args: &Suspend, screen: &mut Screen) -> Resul
 }
 
 /// Lets a CronJob go on, and says what that brings.
-pub(crate) async fn resume(api: &Api, object: &Value, screen: &mut Screen) -> Result<u8> {
+pub(crate) async fn resume(
+    api: &Api,
+    object: &Value,
+    dry: DryRun,
+    screen: &mut Screen,
+) -> Result<u8> {
     let stored = read::cron(object);
     // Which runs are in the way is only known to those who may list jobs. Asked before: the operator may
     // start the run that is made up for before it can be told of.
     let now = Timestamp::now();
     let children = api.children(&stored).await;
-    if !write(api, &stored, false, screen).await? {
+    if !write(api, &stored, (false, dry), screen).await? {
         return Ok(DONE);
     }
     match &stored.cron.timetable {
@@ -81,7 +89,12 @@ pub(crate) async fn resume(api: &Api, object: &Value, screen: &mut Screen) -> Re
 }
 
 /// Sends the patch that makes it so, unless it is so; whether it was sent.
-async fn write(api: &Api, stored: &StoredCron, on: bool, screen: &mut Screen) -> Result<bool> {
+async fn write(
+    api: &Api,
+    stored: &StoredCron,
+    (on, dry): (bool, DryRun),
+    screen: &mut Screen,
+) -> Result<bool> {
     let cron = &stored.cron;
     let (side, name) = (cron.api, cron.meta.owner.name.as_str());
     let resource = resource(side);
@@ -94,12 +107,12 @@ async fn write(api: &Api, stored: &StoredCron, on: bool, screen: &mut Screen) ->
         screen.line(&format!("{resource}/{name} is {so}"))?;
         return Ok(false);
     };
-    if let Err(error) = api.merge_cron((side, name), false, &patch).await {
+    if let Err(error) = api.merge_cron((side, name), dry.dry_run, &patch).await {
         let what = format!("changing {resource}/{name}");
         return Err(api.explain(error, &what).await);
     }
     let done = if on { "suspended" } else { "resumed" };
-    screen.line(&format!("{resource}/{name} {done}"))?;
+    screen.line(&format!("{resource}/{name} {done}{}", dry.mark()))?;
     Ok(true)
 }
 

@@ -14,8 +14,9 @@ use serde_json::Value;
 use crate::client::{Api, code};
 use crate::cron::Cron;
 use crate::exit::{DONE, FAILED, NOT_ALL};
+use crate::flags::DryRun;
 use crate::names::ApiName;
-use crate::render::{SAMPLE, Screen, sample};
+use crate::render::{Parts, SAMPLE, Screen, sample};
 use crate::wait::duration;
 
 /// How often a CronJob that changes meanwhile is read again.
@@ -48,15 +49,14 @@ pub(crate) struct Trigger {
     /// How long at most, such as 90s or 1h30m; without a limit when absent
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "wait")]
     timeout: Option<Duration>,
-    /// Only ask the API server whether it would accept that
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    dry: DryRun,
 }
 
 pub(crate) async fn run(api: &Api, args: &Trigger, screen: &mut Screen) -> Result<u8> {
     let start = Instant::now();
     let wanted = &args.cron.cron;
-    let Some((stored, request)) = ask(api, wanted, args.dry_run).await? else {
+    let Some((stored, request)) = ask(api, wanted, args.dry.dry_run).await? else {
         bail!(
             "CronJob {} changed {TRIES} times meanwhile: try again",
             wanted.name
@@ -64,8 +64,8 @@ pub(crate) async fn run(api: &Api, args: &Trigger, screen: &mut Screen) -> Resul
     };
     let cron = format!("{}/{}", resource(stored.cron.api), wanted.name);
     let job = format!("{}/{}", child_resource(request.kind.kind()), request.name);
-    if args.dry_run {
-        screen.line(&format!("{cron} would run once more (dry run)"))?;
+    if args.dry.dry_run {
+        screen.line(&format!("{cron} would run once more{}", args.dry.mark()))?;
         return Ok(DONE);
     }
     let limit = args.timeout.unwrap_or(Duration::MAX);
@@ -190,7 +190,7 @@ async fn ended(
     limit: Duration,
     screen: &mut Screen,
 ) -> Result<u8> {
-    let mut seen = false;
+    let (mut seen, mut said) = (false, String::new());
     loop {
         match api.child(request.kind, &request.name).await? {
             Some(child) => {
@@ -199,6 +199,10 @@ async fn ended(
                     screen.line(&format!("{job} {}", outcome(&child, end)))?;
                     return Ok(if end.succeeded() { DONE } else { FAILED });
                 }
+                let parts = parts(&child);
+                let done = parts.done + parts.failed;
+                let line = format!("{job}: {done}/{} done, {} active", parts.all, parts.active);
+                screen.progress(parts, &line, &mut said);
             }
             None if seen => bail!("{job} is gone, and what came of it is not known"),
             // Only promised yet.
@@ -210,6 +214,25 @@ async fn ended(
             return Ok(NOT_ALL);
         }
         tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// How far a Job or BroadcastJob is. A pod of a Job that has failed is no end of anything, but of an index.
+fn parts(child: &Value) -> Parts {
+    let (spec, status) = (&child["spec"], &child["status"]);
+    let number = |value: &Value| value.as_i64().and_then(|number| i32::try_from(number).ok());
+    let count = |field: &str| number(&status[field]).unwrap_or(0);
+    let job = child["kind"] == "Job";
+    let all = if job {
+        number(&spec["completions"]).or_else(|| number(&spec["parallelism"]))
+    } else {
+        number(&status["desired"])
+    };
+    Parts {
+        done: count("succeeded"),
+        failed: if job { 0 } else { count("failed") },
+        active: count("active"),
+        all: all.unwrap_or(1),
     }
 }
 
@@ -244,6 +267,29 @@ mod tests {
 
     fn told(child: &Value, outcome: RunOutcome) -> String {
         super::outcome(child, Ended { outcome, at: None })
+    }
+
+    #[test]
+    fn how_far_a_run_is_is_read_of_both_kinds() {
+        let numbers = |child: &Value| {
+            let Parts {
+                done,
+                failed,
+                active,
+                all,
+            } = parts(child);
+            [done, failed, active, all]
+        };
+        let status = json!({"succeeded": 2, "failed": 1, "active": 3, "desired": 9});
+        let job = |spec: Value| json!({"kind": "Job", "spec": spec, "status": status});
+        assert_eq!(
+            numbers(&job(json!({"completions": 5, "parallelism": 3}))),
+            [2, 0, 3, 5]
+        );
+        assert_eq!(numbers(&job(json!({}))), [2, 0, 3, 1]);
+        let broadcast = json!({"kind": "BroadcastJob", "status": status});
+        assert_eq!(numbers(&broadcast), [2, 1, 3, 9]);
+        assert_eq!(numbers(&json!({"kind": "BroadcastJob"})), [0, 0, 0, 1]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use futures::stream;
 use self::operator::{Lease, Living};
 use crate::client::{Answer, Api, code};
 use crate::exit::{DONE, NOT_ALL};
-use crate::flags::Global;
+use crate::flags::{DryRun, Global};
 use crate::problem;
 use crate::render::{Cell, SAMPLE, Screen, Table, Tone, count, sample};
 
@@ -49,6 +49,9 @@ pub(crate) struct Uninstall {
     /// Then also delete the Jobs that have not ended and that only Carillon serves, with their pods
     #[arg(long, requires = "release", conflicts_with = "check")]
     delete_jobs: bool,
+    /// With --release: change nothing; say what would be done, and whether the API server would accept it
+    #[arg(long, requires = "release", conflicts_with = "check")]
+    dry_run: bool,
     /// Also while an operator leads, which may put finalizers on again, or where no lease tells
     #[arg(long, requires = "release", conflicts_with = "check")]
     force: bool,
@@ -93,12 +96,18 @@ pub(crate) async fn run(
     if args.check {
         return check(&found, &living, screen);
     }
-    let mut refused = release(api, &found, screen).await?;
+    let dry = DryRun {
+        dry_run: args.dry_run,
+    };
+    let mut refused = release(api, &found, dry, screen).await?;
     if args.delete_jobs {
-        refused.extend(delete(api, &found, screen).await?);
+        refused.extend(delete(api, &found, dry, screen).await?);
     }
     if !refused.is_empty() {
         return Err(in_words(&refused));
+    }
+    if args.dry_run && !found.is_empty() {
+        return Ok(NOT_ALL);
     }
     // Others write, too: what counts is what is there now.
     let left = if found.is_empty() {
@@ -216,11 +225,16 @@ fn names(held: &[&Held]) -> Vec<String> {
 type Refused = Vec<(String, kube::Error)>;
 
 /// Takes every finalizer off, and says where.
-async fn release(api: &Api, found: &Leftovers, screen: &mut Screen) -> Result<Refused> {
+async fn release(
+    api: &Api,
+    found: &Leftovers,
+    dry: DryRun,
+    screen: &mut Screen,
+) -> Result<Refused> {
     let mut refused = Vec::new();
     for ((namespace, kind, finalizer), held) in found.groups() {
         let answers: Vec<_> = stream::iter(held)
-            .map(|held| async move { (held, release_one(api, found, held).await) })
+            .map(|held| async move { (held, release_one(api, found, (held, dry)).await) })
             .buffer_unordered(AT_A_TIME)
             .collect()
             .await;
@@ -241,7 +255,8 @@ async fn release(api: &Api, found: &Leftovers, screen: &mut Screen) -> Result<Re
             let objects = count(done.len(), kind.name());
             let names = sample(&done, SAMPLE);
             screen.line(&format!(
-                "{namespace}: {finalizer} taken off {objects}: {names}"
+                "{namespace}: {finalizer} taken off {objects}: {names}{}",
+                dry.mark()
             ))?;
         }
     }
@@ -249,12 +264,12 @@ async fn release(api: &Api, found: &Leftovers, screen: &mut Screen) -> Result<Re
 }
 
 /// Takes a finalizer off; whether it was there.
-async fn release_one(api: &Api, found: &Leftovers, first: &Held) -> Answer<bool> {
+async fn release_one(api: &Api, found: &Leftovers, (first, dry): (&Held, DryRun)) -> Answer<bool> {
     let mut held = first.clone();
     let mut tries = 0;
     loop {
         tries += 1;
-        let error = match api.release(&held).await {
+        let error = match api.release(&held, dry.dry_run).await {
             Ok(()) => return Ok(true),
             Err(error) if code(&error) == Some(404) => return Ok(false),
             Err(error) => error,
@@ -276,11 +291,11 @@ async fn release_one(api: &Api, found: &Leftovers, first: &Held) -> Answer<bool>
 }
 
 /// Deletes the Jobs that nobody goes on with.
-async fn delete(api: &Api, found: &Leftovers, screen: &mut Screen) -> Result<Refused> {
+async fn delete(api: &Api, found: &Leftovers, dry: DryRun, screen: &mut Screen) -> Result<Refused> {
     let mut refused = Vec::new();
     for (namespace, jobs) in found.unserved_by_namespace() {
         let answers: Vec<(&Unserved, Answer<()>)> = stream::iter(jobs)
-            .map(|job| async move { (job, api.delete_unserved(job).await) })
+            .map(|job| async move { (job, api.delete_unserved(job, dry.dry_run).await) })
             .buffer_unordered(AT_A_TIME)
             .collect()
             .await;
@@ -295,7 +310,8 @@ async fn delete(api: &Api, found: &Leftovers, screen: &mut Screen) -> Result<Ref
         if !done.is_empty() {
             done.sort();
             let (jobs, names) = (count(done.len(), "Job"), sample(&done, SAMPLE));
-            screen.line(&format!("{namespace}: {jobs} deleted: {names}"))?;
+            let mark = dry.mark();
+            screen.line(&format!("{namespace}: {jobs} deleted: {names}{mark}"))?;
         }
     }
     Ok(refused)

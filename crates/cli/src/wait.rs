@@ -12,13 +12,14 @@ use jiff::SignedDuration;
 use crate::client::Api;
 use crate::exit::{DONE, FAILED, NEEDS_HELP, NOT_ALL};
 use crate::flags::JobName;
-use crate::render::Screen;
+use crate::render::{Parts, Screen};
 
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Wait until a job has ended
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+On a terminal a bar shows how far it is: = done, x failed, > under way.
 A job with completionPolicy Never does not end: for it, every node of now must be served.
 A job that is paused on request is waited for.
 
@@ -55,6 +56,12 @@ pub(crate) async fn run(api: &Api, args: &Wait, screen: &mut Screen) -> Result<u
         });
         Ok(Seen {
             line: format!("{name}: {done}/{desired} {}", progress.headline()),
+            parts: Parts {
+                done: progress.succeeded,
+                failed: progress.failed,
+                active: progress.active,
+                all: desired,
+            },
             code,
         })
     };
@@ -65,6 +72,8 @@ pub(crate) async fn run(api: &Api, args: &Wait, screen: &mut Screen) -> Result<u
 pub(crate) struct Seen {
     /// In words.
     pub(crate) line: String,
+    /// In numbers.
+    pub(crate) parts: Parts,
     /// What to exit with, if it has ended.
     pub(crate) code: Option<u8>,
 }
@@ -79,7 +88,7 @@ pub(crate) async fn until_ended(
     let over = || timeout.is_some_and(|limit| start.elapsed() >= limit);
     let (mut said, mut reached) = (String::new(), false);
     loop {
-        let Seen { line, code } = match look().await {
+        let Seen { line, parts, code } = match look().await {
             Ok(seen) => seen,
             // A server that does not answer for a moment has not ended it.
             Err(error) if reached && error.is::<kube::Error>() && !over() => {
@@ -99,10 +108,7 @@ pub(crate) async fn until_ended(
             screen.aside(&format!("not within {:?}", timeout.unwrap_or_default()));
             return Ok(NOT_ALL);
         }
-        if line != said {
-            screen.aside(&line);
-            said = line;
-        }
+        screen.progress(parts, &line, &mut said);
         tokio::time::sleep(EVERY).await;
     }
 }

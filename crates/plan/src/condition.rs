@@ -22,6 +22,15 @@ pub fn is_stalled(conditions: &[Condition]) -> bool {
     })
 }
 
+/// The message of a request that is ignored, if the conditions have just come to say so.
+pub fn newly_ignored<'a>(old: &[Condition], new: &'a [Condition]) -> Option<&'a str> {
+    fn told(conditions: &[Condition]) -> Option<&str> {
+        let ignored = find(conditions, types::REQUEST_IGNORED)?;
+        (ignored.status == "True").then_some(&*ignored.message)
+    }
+    told(new).filter(|message| told(old) != Some(*message))
+}
+
 /// `Stalled: REASON`, as kubectl's column STATUS shows it; `None` unless the condition Stalled is True.
 pub fn stalled(conditions: &[Condition]) -> Option<String> {
     let stalled = find(conditions, types::STALLED).filter(|stalled| stalled.status == "True")?;

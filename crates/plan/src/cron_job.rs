@@ -54,6 +54,10 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
     if !cron.is_native() {
         columns::fill(&mut account.status);
     }
+    let news = condition::newly_ignored(&cron.status.conditions, &account.status.conditions);
+    if let Some(message) = news.map(str::to_owned) {
+        account.note(true, types::REQUEST_IGNORED, "Scheduling", message);
+    }
     let changed = account.status != cron.status;
     if changed && !cron.is_native() {
         // Whatever was decided was decided by the schedule that is there since the creation.

@@ -39,6 +39,23 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     })
 }
 
+/// The text in quotes, on one line. Marks that belong to the sign before them stay, as they do no harm there; one that
+/// would join the quote is escaped, as are signs that could mislead.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' | '\n' | '\r' | '\t' => out.extend(c.escape_debug()),
+            c if is_harmful(c) => out.extend(c.escape_unicode()),
+            c if out.len() == 1 && c != '\'' => out.extend(c.escape_debug()),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
 fn replaced(text: &str, instead: impl Fn(char) -> char) -> Cow<'_, str> {
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
@@ -67,6 +84,28 @@ mod tests {
                 "{good}"
             );
             assert!(matches!(lines(good), Cow::Borrowed(_)));
+        }
+    }
+
+    #[test]
+    fn what_is_quoted_keeps_its_marks_and_hides_nothing() {
+        for (text, expected) in [
+            ("", r#""""#),
+            ("no space left", r#""no space left""#),
+            ("it's \"a\\b\"\n\tc", r#""it's \"a\\b\"\n\tc""#),
+            ("'tis", r#""'tis""#),
+            (
+                "cafe\u{301} nai\u{308}ve \u{e5}",
+                "\"cafe\u{301} nai\u{308}ve \u{e5}\"",
+            ),
+            ("\u{301}e", r#""\u{301}e""#),
+            (
+                "a\u{202e}b\u{200b}c\u{1b}[2J\u{115f}",
+                r#""a\u{202e}b\u{200b}c\u{1b}[2J\u{115f}""#,
+            ),
+        ] {
+            assert_eq!(quoted(text), expected);
+            assert!(!quoted(text).contains(is_harmful));
         }
     }
 

@@ -10,6 +10,8 @@ pub mod doctor;
 pub mod groups;
 pub mod node_checks;
 pub mod read;
+pub mod refusal;
+pub mod remedy;
 pub mod uninstall;
 
 /// The one in the middle of numbers that are in order; of two the lower.

@@ -363,7 +363,10 @@ fn what_containers_print_is_read_node_by_node() {
         .iter()
         .flat_map(|node| numbered(3, &format!("[{node}] ")))
         .collect();
-    assert_eq!(lines(&["logs", "prints"]), ends);
+    assert_eq!(lines(&["logs", "prints", "--unfolded"]), ends);
+    let mut folded = vec![format!("the same on 3 nodes: {}", bench.nodes.join(", "))];
+    folded.extend_from_slice(&ends[..10]);
+    assert_eq!(lines(&["logs", "prints"]), folded);
     assert_eq!(
         lines(&["logs", "prints", "--node", "node-1"]),
         numbered(1, "")
@@ -379,7 +382,13 @@ fn what_containers_print_is_read_node_by_node() {
         })
         .collect();
     assert_eq!(
-        lines(&["logs", "prints", "--all-containers", "--tail=1"]),
+        lines(&[
+            "logs",
+            "prints",
+            "--all-containers",
+            "--tail=1",
+            "--unfolded"
+        ]),
         each
     );
     bench.kubectl(&[
@@ -390,7 +399,7 @@ fn what_containers_print_is_read_node_by_node() {
             .replace('"', ""),
     ]);
     assert_eq!(
-        lines(&["logs", "prints"]),
+        lines(&["logs", "prints", "--unfolded"]),
         ends[10..],
         "those that are left"
     );

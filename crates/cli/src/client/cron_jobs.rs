@@ -1,8 +1,11 @@
 //! CronJobs, of carillon.dev and of batch/v1, and what they start.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, anyhow};
 use carillon_api::names::LABEL_CRON_JOB_UID;
 use carillon_api::path::Resource;
+use carillon_plan::Uid;
 use carillon_plan::cron_job::{Api as Side, ChildKind, Children};
 use carillon_plan::view::cron_job::read::{self, StoredCron};
 use serde_json::Value;
@@ -58,6 +61,35 @@ impl Api {
     /// Those of them that whoever asks may list. The status of the CronJob tells of the others, too.
     pub(crate) async fn children_if_allowed(&self, stored: &StoredCron) -> Result<Children> {
         self.list_children(stored, true).await
+    }
+
+    /// The jobs of all CronJobs of an API, by the uid of the CronJob, as far as whoever asks may list them.
+    pub(crate) async fn runs_if_allowed(
+        &self,
+        side: Side,
+        all: bool,
+    ) -> Result<BTreeMap<Uid, Children>> {
+        let (selector, kinds) = match side {
+            Side::Native => ("", &[ChildKind::Job][..]),
+            Side::Carillon => (LABEL_CRON_JOB_UID, &ChildKind::ALL[..]),
+        };
+        let mut known: BTreeMap<Uid, Children> = BTreeMap::new();
+        for kind in kinds {
+            let path = self.collection(children(*kind), all);
+            match self.list(path, selector, |job| read::run_of(&job)).await {
+                Ok(runs) => {
+                    for (owner, name, child) in runs.into_iter().flatten() {
+                        known.entry(owner).or_default().insert((*kind, name), child);
+                    }
+                }
+                Err(error) if code(&error) == Some(403) => {}
+                Err(error) => {
+                    let what = format!("listing the {}s of CronJobs", kind.kind());
+                    return Err(self.explain(error, &what).await);
+                }
+            }
+        }
+        Ok(known)
     }
 
     async fn list_children(&self, stored: &StoredCron, if_allowed: bool) -> Result<Children> {

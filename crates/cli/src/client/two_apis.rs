@@ -72,18 +72,14 @@ impl Api {
         names
     }
 
-    /// The objects of one API, of the namespace or of all namespaces.
+    /// The objects of one API that a label selector selects, of the namespace or of all namespaces.
     pub(crate) async fn all_of(
         &self,
         (kind, side): (&TwoApis, Side),
         all: bool,
+        selector: &str,
     ) -> Result<Asked<Vec<Value>>> {
-        let of = kind.of(side);
-        let path = if all {
-            Ok(of.everywhere())
-        } else {
-            of.within(&self.namespace)
-        };
+        let path = self.collection(kind.of(side), all);
         let version = kind.api_version(side);
         // Kubernetes' own lists say once for all items what they are.
         let whole = |mut object: Value| {
@@ -91,7 +87,7 @@ impl Api {
             object["kind"] = json!(kind.kind);
             object
         };
-        let listed = self.list(path, "", whole).await;
+        let listed = self.list(path, selector, whole).await;
         self.asked(listed, &format!("listing {}s", kind.kind)).await
     }
 
@@ -106,7 +102,13 @@ impl Api {
     /// The same where whoever asks may not.
     pub(crate) fn not_allowed(&self, kind: &TwoApis, side: Side) -> anyhow::Error {
         let (resource, namespace) = (kind.resource(side), &self.namespace);
-        anyhow!("you may not list {resource} in namespace {namespace}: ask for a role that has it")
+        let role = match side {
+            Side::Carillon => "the ClusterRole carillon-view",
+            Side::Native => "Kubernetes' role view",
+        };
+        anyhow!(
+            "you may not list {resource} in namespace {namespace}: ask for a RoleBinding to {role}"
+        )
     }
 
     /// Merges a patch into an object, or only asks whether it could be.

@@ -7,10 +7,10 @@ use carillon_plan::view::uninstall::{Held, Kind, Leftovers, Object, Unserved};
 use http::Request;
 use http::header::ACCEPT;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cron_jobs::NATIVE_JOBS;
-use super::{Answer, Api, JOBS, JSON, PODS, by_us, code, not_found};
+use super::{Answer, Api, JOBS, JSON, PODS, by_us, code, dry, not_found};
 
 const LEASES: Resource = Resource {
     group: "coordination.k8s.io",
@@ -149,19 +149,25 @@ impl Api {
             .await
     }
 
-    /// Takes a finalizer off.
-    pub(crate) async fn release(&self, held: &Held) -> Answer<()> {
-        let object = of(held.kind, &held.namespace, &held.name).map(by_us);
+    /// Takes a finalizer off, or only asks whether it could be.
+    pub(crate) async fn release(&self, held: &Held, dry_run: bool) -> Answer<()> {
+        let object = of(held.kind, &held.namespace, &held.name);
+        let object = object.map(|path| dry(by_us(path), dry_run));
         let json_patch = "application/json-patch+json";
         self.send("PATCH", object, json_patch, Some(&held.patch()))
             .await
             .map(drop)
     }
 
-    /// Deletes a Job that nobody goes on with, as it was read.
-    pub(crate) async fn delete_unserved(&self, job: &Unserved) -> Answer<()> {
+    /// Deletes a Job that nobody goes on with, as it was read, or only asks whether it could be.
+    pub(crate) async fn delete_unserved(&self, job: &Unserved, dry_run: bool) -> Answer<()> {
         let path = of(Kind::Job, &job.namespace, &job.name);
-        self.send("DELETE", path, JSON, Some(&job.delete_options()))
+        let mut options = job.delete_options();
+        if dry_run {
+            // With options in the body, those in the path count for nothing.
+            options["dryRun"] = json!(["All"]);
+        }
+        self.send("DELETE", path, JSON, Some(&options))
             .await
             .map(drop)
     }

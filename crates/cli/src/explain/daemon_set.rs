@@ -17,7 +17,7 @@ use crate::render::{Cell, Format, Screen, Table, Tone, age};
 
 pub(super) async fn run(
     api: &Api,
-    (node, output): (Option<&str>, &Output),
+    (names, output): (&[String], &Output),
     object: &Value,
     screen: &mut Screen,
 ) -> Result<u8> {
@@ -28,7 +28,7 @@ pub(super) async fn run(
     let known = api.known(object, nodes).await?;
     tell_unknown(&known, screen);
     let now = Timestamp::now();
-    let Some(name) = node else {
+    if names.is_empty() {
         let all = explain::all(&known, now);
         if !screen.document(format, &all)? {
             let mut progress = Progress::of(&known.stored);
@@ -38,18 +38,27 @@ pub(super) async fn run(
             print_all(&all, &progress, (format, headers), screen)?;
         }
         return Ok(DONE);
-    };
-    let Some(one) = explain::node(&known, name, now) else {
-        let others: Vec<String> = known.nodes.keys().map(ToString::to_string).collect();
-        return Err(problem::no_such_node(name, &others));
-    };
-    if screen.document(format, &one)? {
+    }
+    let mut explained = Vec::new();
+    for name in names {
+        let Some(one) = explain::node(&known, name, now) else {
+            let others: Vec<String> = known.nodes.keys().map(ToString::to_string).collect();
+            return Err(problem::no_such_node(name, &others));
+        };
+        explained.push(one);
+    }
+    if screen.documents(format, &explained, true)? {
         return Ok(DONE);
     }
-    if format == Some(Format::Name) {
-        screen.line(&format!("node/{}", one.node_name))?;
-    } else {
-        print_node(&one, known.pods.is_some(), headers, screen)?;
+    for (at, one) in explained.iter().enumerate() {
+        if format == Some(Format::Name) {
+            screen.line(&format!("node/{}", one.node_name))?;
+            continue;
+        }
+        if at > 0 {
+            screen.blank()?;
+        }
+        print_node(one, known.pods.is_some(), headers, screen)?;
     }
     Ok(DONE)
 }

@@ -1,8 +1,5 @@
 //! What the tables of `get` have in common.
 
-/// Longest reason in a table that is not wide.
-pub(super) const WHY: usize = 72;
-
 /// Which columns a table has.
 #[derive(Clone, Copy)]
 pub(super) struct Columns {

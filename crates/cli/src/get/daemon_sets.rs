@@ -7,7 +7,7 @@ use carillon_plan::view::daemon_set::read;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::columns::{Columns, WHY};
+use super::columns::Columns;
 use crate::client::Api;
 use crate::render::{Cell, Screen, Table, Tone, age};
 
@@ -33,10 +33,19 @@ pub(crate) async fn look(api: &Api, object: &Value, progress: &mut Progress) -> 
     Ok(())
 }
 
-pub(super) fn table(sets: &[&Progress], columns: Columns, prefix: &str) -> Table {
-    let mut table = Table::new(&headers(columns));
+pub(super) fn prefix(set: &Progress) -> &'static str {
+    if set.api_version.starts_with("apps/") {
+        "ds/"
+    } else {
+        "cds/"
+    }
+}
+
+pub(super) fn table(sets: &[&Progress], columns: Columns, prefixed: bool) -> Table {
+    let mut table = Table::new(&headers(columns)).cut_unless(columns.wide, &["STATUS"]);
     let now = Timestamp::now();
     for set in sets {
+        let prefix = if prefixed { prefix(set) } else { "" };
         table.row(row(set, columns, prefix, now));
     }
     table
@@ -70,11 +79,7 @@ fn row(set: &Progress, columns: Columns, prefix: &str, now: Timestamp) -> Vec<Ce
         set.desired.to_string().into(),
         format!("{}/{}", set.updated, set.desired).into(),
         set.available.to_string().into(),
-        if columns.wide {
-            status
-        } else {
-            status.cut(WHY)
-        },
+        status,
         age(set.created, now).into(),
     ]);
     if columns.wide {
@@ -114,7 +119,7 @@ pub(crate) fn tone(set: &Progress) -> Tone {
 
 /// Below the only one that was asked about: nodes that it waits for, does not wait for, and leaves out.
 pub(super) fn print_nodes(set: &Progress, headers: bool, screen: &mut Screen) -> Result<()> {
-    let mut table = Table::new(&["NODES", "ARE", "REASON", "AMONG THEM"]);
+    let mut table = Table::new(&["NODES", "ARE", "REASON", "AMONG THEM"]).cut(&["AMONG THEM"]);
     let parts = [
         ("waited for", Tone::Plain, &set.waiting_for),
         ("excused", Tone::Care, &set.excused),

@@ -53,7 +53,7 @@ pub(super) async fn plan_one(
              create {kind}s in this namespace"
         ));
     }
-    let problems: Vec<String> = answer.refusal.into_iter().collect();
+    let problems = answer.problems;
     let mut planned = Planned {
         api_version: manifest.set.meta.owner.api_version,
         kind,
@@ -72,11 +72,11 @@ pub(super) async fn plan_one(
     let of_template = said.changes.iter();
     let of_template = of_template.filter(|change| change.field.starts_with(TEMPLATE));
     if said.apply != Effect::Changed || of_template.count() > 0 {
-        let (problem, unchecked) = ask_about_template(api, &read::set(stored), nodes).await?;
+        let (problems, unchecked) = ask_about_template(api, &read::set(stored), nodes).await?;
         said.notes.extend(unchecked);
-        if let Some(problem) = problem {
+        if !problems.is_empty() {
             said.apply = Effect::Refused;
-            planned.preview.problems.push(problem);
+            planned.preview.problems.extend(problems);
             return Ok(planned);
         }
     }
@@ -93,7 +93,7 @@ async fn ask_about_template(
     api: &Api,
     stored: &StoredSet,
     nodes: Option<&Nodes>,
-) -> Result<(Option<String>, Option<String>)> {
+) -> Result<(Vec<String>, Option<String>)> {
     let set = &stored.set;
     let node = nodes.and_then(|nodes| nodes.keys().next());
     let pod = NewPod {
@@ -102,7 +102,7 @@ async fn ask_about_template(
         hash: "plan".to_owned(),
     };
     let body = pod_body(set, &set.template.value(), &pod);
-    ask_about_pod(api, &body, &pod.name).await
+    ask_about_pod(api, &body).await
 }
 
 /// What the manifest comes to, in a line.

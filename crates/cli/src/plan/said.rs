@@ -26,20 +26,18 @@ pub(super) struct Said {
 pub(super) async fn ask_about_pod(
     api: &Api,
     body: &Value,
-    pod: &str,
-) -> Result<(Option<String>, Option<String>)> {
+) -> Result<(Vec<String>, Option<String>)> {
     match api.create(PODS, true, body).await {
-        Ok(_) => Ok((None, None)),
+        Ok(_) => Ok((Vec::new(), None)),
         // The operator creates the pods; whoever plans need not be allowed to.
         Err(kube::Error::Api(status))
             if status.code == 403 && status.message.contains("cannot create resource") =>
         {
             let note = "the template was not checked: you may not create pods in this namespace";
-            Ok((None, Some(note.to_owned())))
+            Ok((Vec::new(), Some(note.to_owned())))
         }
         Err(kube::Error::Api(status)) => {
-            let words = problem::words(&status).replace(&format!("Pod \"{pod}\" "), "the pod ");
-            Ok((Some(format!("spec.template: {words}")), None))
+            Ok((problem::refused(&status, body, "spec.template."), None))
         }
         Err(error) => Err(api.explain(error, "asking about a pod").await),
     }

@@ -7,11 +7,13 @@ use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
 use anyhow::{Error, Result};
 use carillon_plan::printable::{lines, one_line};
 use serde::Serialize;
+use terminal_size::terminal_size_of;
 
+use super::bar::{Parts, bar};
 use super::color::{Color, Tone, wanted};
 use super::document;
 use super::format::Format;
-use super::table::Table;
+use super::table::{Style, Table, cut};
 
 /// Several answers as one document.
 #[derive(Debug, Serialize)]
@@ -25,10 +27,17 @@ pub(crate) struct Screen {
     stdout: Stdout,
     stderr: Stderr,
     color: bool,
+    /// Columns of the terminal that standard output is.
+    room: Option<usize>,
     /// The flags with which a hint has to be written to mean the same cluster and namespace.
     flags: String,
     closed: bool,
+    /// Whether a bar stands in the last line of standard error.
+    drawn: bool,
 }
+
+/// Goes to the begin of the line, and empties it.
+const ERASE: &str = "\r\x1b[K";
 
 /// What hints begin with.
 const PROGRAM: &str = "kubectl carillon ";
@@ -38,13 +47,17 @@ impl Screen {
     pub(crate) fn new(flag: Color, flags: String) -> Self {
         let no_color = std::env::var("NO_COLOR").ok();
         let stdout = std::io::stdout();
-        let color = wanted(flag, no_color.as_deref(), stdout.is_terminal());
+        let terminal = stdout.is_terminal();
+        let color = wanted(flag, no_color.as_deref(), terminal);
+        let size = terminal_size_of(&stdout).filter(|_| terminal);
         Self {
             stdout,
             stderr: std::io::stderr(),
             color,
+            room: size.map(|(width, _)| width.0.into()),
             flags,
             closed: false,
+            drawn: false,
         }
     }
 
@@ -85,8 +98,30 @@ impl Screen {
         self.print(&lines(text))
     }
 
+    /// Says beside the answer how far something is: on a terminal as a bar in place of the one before, or else as a
+    /// line, unless that was `said` before.
+    pub(crate) fn progress(&mut self, parts: Parts, line: &str, said: &mut String) {
+        if let Some((width, _)) = terminal_size_of(&self.stderr) {
+            let text = format!("{} {}", bar(parts), one_line(line));
+            let text = cut(&text, usize::from(width.0).saturating_sub(1));
+            let _ = write!(self.stderr.lock(), "{ERASE}{text}");
+            self.drawn = true;
+        } else if line != said {
+            self.aside(line);
+            line.clone_into(said);
+        }
+    }
+
+    /// Takes the bar away: what comes next stands in its line.
+    fn erase(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            let _ = write!(self.stderr.lock(), "{ERASE}");
+        }
+    }
+
     /// Says something beside the answer.
     pub(crate) fn aside(&mut self, text: &str) {
+        self.erase();
         let text = lines(text);
         // Later lines may be of others: they must not look like new words of ours.
         let text = text.trim_end().replace('\n', "\n  ");
@@ -106,6 +141,7 @@ impl Screen {
 
     /// A reader that went away, as `head` does, is no error.
     fn print(&mut self, text: &str) -> Result<()> {
+        self.erase();
         let mut stdout = self.stdout.lock();
         match stdout
             .write_all(text.as_bytes())
@@ -121,8 +157,17 @@ impl Screen {
 
     /// Prints a table.
     pub(crate) fn table(&mut self, table: &Table, headers: bool) -> Result<()> {
-        let text = table.render(headers, self.color);
+        let text = table.render(self.style(headers));
         self.print(&text)
+    }
+
+    /// How a table is printed here.
+    pub(crate) fn style(&self, headers: bool) -> Style {
+        Style {
+            headers,
+            color: self.color,
+            room: self.room,
+        }
     }
 
     /// Prints an answer as JSON or YAML, if that is the format; whether it was.

@@ -62,7 +62,7 @@ pub(super) async fn run(api: &Api, args: &History, screen: &mut Screen) -> Resul
 fn table(entries: &[Entry], wide: bool) -> Table {
     let mut headers = vec!["REVISION", "PODS", "AGE", "CHANGE-CAUSE"];
     headers.extend(wide.then_some("NAME"));
-    let mut table = Table::new(&headers);
+    let mut table = Table::new(&headers).cut_unless(wide, &["CHANGE-CAUSE"]);
     let now = Timestamp::now();
     for entry in entries {
         let (current, tone) = if entry.current {

@@ -32,8 +32,3 @@ pub(super) async fn with_revisions(api: &Api, name: &SetName) -> Result<Known> {
     }
     Ok(known)
 }
-
-/// Behind what would be done.
-pub(super) fn dry(run: bool) -> &'static str {
-    if run { " (dry run)" } else { "" }
-}

@@ -11,7 +11,7 @@ use super::set::SetName;
 use crate::client::Api;
 use crate::exit::{DONE, FAILED, NEEDS_HELP, NOT_ALL};
 use crate::get::daemon_sets::look;
-use crate::render::Screen;
+use crate::render::{Parts, Screen};
 use crate::wait::{Seen, duration, until_ended};
 
 /// Looks at a native DaemonSet's nodes and pods once in so many looks at its numbers.
@@ -58,13 +58,19 @@ pub(super) async fn run(api: &Api, args: &Status, screen: &mut Screen) -> Result
         }
         Ok(Seen {
             line: progress.line(),
+            parts: Parts {
+                done: progress.updated.min(progress.available),
+                failed: 0,
+                active: progress.updated - progress.updated.min(progress.available),
+                all: progress.desired,
+            },
             code,
         })
     };
     if args.watch {
         return until_ended(args.timeout, screen, see).await;
     }
-    let Seen { line, code } = see().await?;
+    let Seen { line, code, .. } = see().await?;
     screen.line(&line)?;
     Ok(code.unwrap_or(NOT_ALL))
 }

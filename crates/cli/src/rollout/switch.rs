@@ -7,9 +7,10 @@ use carillon_plan::view::daemon_set::resource;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::set::{SetName, dry};
+use super::set::SetName;
 use crate::client::Api;
 use crate::exit::DONE;
+use crate::flags::DryRun;
 use crate::render::Screen;
 
 /// Replace no further pod; nodes without a pod still get one
@@ -18,7 +19,7 @@ pub(super) struct Pause {
     #[command(flatten)]
     set: SetName,
     #[command(flatten)]
-    dry: Dry,
+    dry: DryRun,
 }
 
 /// Let a paused update go on
@@ -27,7 +28,7 @@ pub(super) struct Resume {
     #[command(flatten)]
     set: SetName,
     #[command(flatten)]
-    dry: Dry,
+    dry: DryRun,
 }
 
 /// Replace all pods by others of the same template, as an update does
@@ -38,14 +39,7 @@ pub(super) struct Restart {
     #[command(flatten)]
     set: SetName,
     #[command(flatten)]
-    dry: Dry,
-}
-
-#[derive(Clone, Copy, Debug, clap::Args)]
-struct Dry {
-    /// Change nothing; say whether the API server would accept it
-    #[arg(long = "dry-run")]
-    run: bool,
+    dry: DryRun,
 }
 
 pub(super) async fn pause(api: &Api, args: &Pause, screen: &mut Screen) -> Result<u8> {
@@ -85,13 +79,13 @@ fn already(stored: &StoredSet, so: &str, screen: &mut Screen) -> Result<u8> {
 async fn write(
     api: &Api,
     stored: &StoredSet,
-    Dry { run }: Dry,
+    dry: DryRun,
     (patch, done): (&Value, &str),
     screen: &mut Screen,
 ) -> Result<u8> {
     let set = &stored.set;
-    api.merge_set(set, run, patch).await?;
-    let (resource, name, dry) = (resource(set), &set.meta.owner.name, dry(run));
-    screen.line(&format!("{resource}/{name} {done}{dry}"))?;
+    api.merge_set(set, dry.dry_run, patch).await?;
+    let (resource, name) = (resource(set), &set.meta.owner.name);
+    screen.line(&format!("{resource}/{name} {done}{}", dry.mark()))?;
     Ok(DONE)
 }

@@ -5,10 +5,11 @@ use carillon_plan::view::daemon_set::change::put_template;
 use carillon_plan::view::daemon_set::history::{self, Undo as Undone};
 use carillon_plan::view::daemon_set::resource;
 
-use super::set::{SetName, dry, with_revisions};
+use super::set::{SetName, with_revisions};
 use crate::apply::{TEMPLATE, differences};
 use crate::client::Api;
 use crate::exit::DONE;
+use crate::flags::DryRun;
 use crate::render::Screen;
 
 /// Put the template of an earlier revision back
@@ -28,9 +29,8 @@ pub(super) struct Undo {
     /// Number of the revision, as in `rollout history`; the one before the current template when absent or 0
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     to_revision: Option<i64>,
-    /// Change nothing; say what would be changed, and whether the API server would accept it
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    dry: DryRun,
 }
 
 pub(super) async fn run(api: &Api, args: &Undo, screen: &mut Screen) -> Result<u8> {
@@ -48,8 +48,8 @@ pub(super) async fn run(api: &Api, args: &Undo, screen: &mut Screen) -> Result<u
         }
     };
     let patch = put_template(set, &entry.template);
-    api.patch_set(set, args.dry_run, &patch).await?;
-    let (number, dry) = (entry.revision, dry(args.dry_run));
+    api.patch_set(set, args.dry.dry_run, &patch).await?;
+    let (number, dry) = (entry.revision, args.dry.mark());
     screen.line(&format!(
         "{resource}/{name} rolled back to revision {number}{dry}"
     ))?;

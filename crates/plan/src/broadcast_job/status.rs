@@ -62,7 +62,8 @@ pub(super) fn next(facts: &Facts<'_>) -> (BroadcastJobStatus, Vec<Note>) {
     };
     let counts = words::counts(facts, &status);
     conditions::set(facts, &mut status, &counts);
-    (status, notes::of(facts, &counts))
+    let notes = notes::of(facts, &status.conditions, &counts);
+    (status, notes)
 }
 
 /// The job starts now. One that waits for others of its family has not started yet, and one that enters

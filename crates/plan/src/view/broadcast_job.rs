@@ -1,8 +1,10 @@
 //! What people ask about BroadcastJobs, and what to write for what they want of them.
 
+pub mod alike;
 pub mod explain;
 pub mod family;
 pub mod ledger;
+mod next_step;
 pub mod outcomes;
 pub mod pause;
 pub mod place;

@@ -5,6 +5,7 @@ pub mod clock_change;
 pub mod month;
 pub mod next;
 pub mod overlap;
+pub mod progress;
 pub mod read;
 pub mod suspend;
 pub mod trigger;

@@ -104,6 +104,13 @@ fn is_told(cluster: &Cluster) -> Result<()> {
 
 /// Ours are taken off, and what somebody else holds stays held.
 fn is_released(cluster: &Cluster, before: &Finalizers) -> Result<()> {
+    let now = held(cluster, WORK)?;
+    let dry = uninstall(cluster, &["--release", "--delete-jobs", "--dry-run"])?;
+    assert_eq!(dry.status.code(), Some(2), "{}", said(&dry));
+    for says in ["taken off 6 Pods: ", "1 Job deleted: sum (dry run)"] {
+        assert!(said(&dry).contains(says), "{}", said(&dry));
+    }
+    assert_eq!(held(cluster, WORK)?, now, "nothing was done");
     let released = uninstall(cluster, &["--release"])?;
     println!(
         "$ kubectl carillon uninstall --release\n{}",

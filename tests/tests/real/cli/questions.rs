@@ -12,7 +12,7 @@ fn get_says_how_far_a_job_is_and_why_it_goes_no_further() {
     assert_eq!(empty.stdout, "");
     assert_eq!(
         empty.stderr,
-        "No BroadcastJobs and no DaemonSets of carillon.dev found in cli-get namespace.\n"
+        "No BroadcastJobs, CronJobs or DaemonSets of carillon.dev found in cli-get namespace.\n"
     );
 
     let pause = json!({"parallelism": 1, "failurePolicy": {"type": "Pause"}});
@@ -144,6 +144,9 @@ NODES   PLACE       REASON                  AMONG THEM                          
 1       Refused     NodeTaintNotTolerated   node-0006                            node-0006: taint example.com/pool=gpu:NoSchedule
 1       Refused     NodeUnschedulable       node-0007                            node-0007: the node is cordoned
 8       in all
+
+Next: look at what failed (kubectl carillon -n cli-explain results fix --failed), and let it go on: kubectl carillon \
+-n cli-explain resume fix.
 ";
     assert_eq!(
         carillon(&bench, &["explain", "fix"]).ended_with(0).stdout,

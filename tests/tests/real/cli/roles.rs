@@ -17,7 +17,7 @@ struct Case {
 }
 
 const NO_NODES: &str = "carillon-view-nodes";
-const FORBIDDEN: &str = "is forbidden";
+const FORBIDDEN: &str = "Ask for a RoleBinding to the ClusterRole carillon-edit";
 
 const CASES: [Case; 12] = [
     same(&["get"], 0, "done"),

@@ -1,6 +1,7 @@
 //! The events that a change of status is worth.
 
 use carillon_api::condition::{reasons, results, types};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::facts::Facts;
 use super::words::{lost_message, sample};
@@ -9,8 +10,8 @@ use crate::broadcast_job::cause::Cause;
 use crate::broadcast_job::decide::{End, Stage};
 use crate::condition;
 
-/// Those of the next status. `counts`: what a message says of all nodes.
-pub(super) fn of(facts: &Facts<'_>, counts: &str) -> Vec<Note> {
+/// Those of the next status, which has the conditions `new`. `counts`: what a message says of all nodes.
+pub(super) fn of(facts: &Facts<'_>, new: &[Condition], counts: &str) -> Vec<Note> {
     let old = &facts.job.status.conditions;
     let was_true = |type_| condition::is_true(old, type_);
     let mut notes = Vec::new();
@@ -42,6 +43,9 @@ pub(super) fn of(facts: &Facts<'_>, counts: &str) -> Vec<Note> {
         && matches!(facts.stage, Stage::Open)
     {
         note(true, reason, "Stalling", message);
+    }
+    if let Some(message) = condition::newly_ignored(old, new) {
+        note(true, types::REQUEST_IGNORED, "Retrying", message);
     }
     if let Some(cause) = facts.stage.cause()
         && !was_true(types::FAILURE_TARGET)

@@ -194,7 +194,13 @@ fn a_retry_by_request_is_one_more_attempt_and_the_same_request_asks_for_no_secon
     let asked = [("n0000", 1), ("n0001", 1), ("n0002", 2), ("n0009", 1)];
     let asked = asked.map(|(node, attempt)| world.pod_of(node, attempt));
     world.retry = Some(format!("{},{other},n0002/1,nonsense", asked.join(",")));
+    let warns = |world: &World| {
+        let mut notes = world.plan().notes.into_iter();
+        notes.any(|note| note.warning && note.reason == types::REQUEST_IGNORED)
+    };
+    assert!(warns(&world));
     world.settle();
+    assert!(!warns(&world), "one event for one request");
     let ignored = world.message(types::REQUEST_IGNORED);
     assert!(
         world.is(types::REQUEST_IGNORED) && ignored.contains("\"n0002/1\""),

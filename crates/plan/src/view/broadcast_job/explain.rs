@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::family::{Members, Relative, Settled};
 use super::ledger::Ledger;
+use super::next_step;
 use super::outcomes::Attempt;
 use super::place::{Found, Place, find};
 use super::progress::{Standing, standing};
@@ -219,6 +220,8 @@ pub struct JobExplanation {
     pub nodes: usize,
     /// The nodes by place and reason. The counts sum to `nodes`.
     pub groups: Vec<Group<Place>>,
+    /// What happens next, in words.
+    pub next: String,
 }
 
 /// Explains all nodes, for a job of a family.
@@ -253,11 +256,13 @@ pub fn job(family: &[Relative], job: &BroadcastJob, nodes: &Nodes) -> JobExplana
             _ => String::new(),
         });
     }
+    let groups = groups.told();
     JobExplanation {
         namespace: job.meta.owner.namespace.clone(),
         job: job.meta.owner.name.clone(),
         nodes: total,
-        groups: groups.told(),
+        next: next_step::next(family, job, nodes, &groups),
+        groups,
     }
 }
 

@@ -7,6 +7,7 @@ use carillon_api::condition::results;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::printable::quoted;
 use crate::record::Record;
 
 /// Names of nodes that a folded outcome shows.
@@ -76,7 +77,7 @@ pub fn sentence(state: NodeState, reason: &str, exit_code: Option<i32>, message:
     let exit = exit_code.map(|code| format!("exit {code}"));
     let repeats = exit.is_some() && reason == results::NON_ZERO_EXIT_CODE;
     let reason = (!reason.is_empty() && !repeats).then(|| reason.to_owned());
-    let message = (!message.is_empty()).then(|| format!("{message:?}"));
+    let message = (!message.is_empty()).then(|| quoted(message));
     let parts: Vec<String> = [reason, exit, message].into_iter().flatten().collect();
     if parts.is_empty() {
         format!("{state:?}")

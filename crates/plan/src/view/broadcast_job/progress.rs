@@ -12,6 +12,7 @@ use crate::broadcast_job::BroadcastJob;
 use crate::condition;
 use crate::record::Record;
 use crate::view::read::StoredJob;
+use crate::view::remedy;
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -174,7 +175,7 @@ fn why(
             condition.reason.clone()
         }
         Standing::Waiting | Standing::Stalled => {
-            format!("{} {}", condition.reason, condition.message)
+            format!("{} {}", condition.reason, remedy::told(&condition.message))
         }
         // The decision alone; the message of Failed has the counts in it, too.
         Standing::Stopping | Standing::Failed => {
@@ -357,6 +358,16 @@ mod tests {
             assert_eq!(progress.done, 7);
             assert_eq!(progress.standing.has_ended(), ended, "{type_}");
         }
+    }
+
+    #[test]
+    fn a_missing_service_account_is_named_with_the_command_that_creates_it() {
+        let message = "pods \"fix-1\" is forbidden: error looking up service account ops/nobody: serviceaccount \
+                       \"nobody\" not found";
+        assert_eq!(
+            shown(&[condition("Stalled", "PodForbidden", message)], vec![]),
+            "Stalled: PodForbidden ServiceAccount nobody does not exist: kubectl -n ops create serviceaccount nobody"
+        );
     }
 
     #[test]

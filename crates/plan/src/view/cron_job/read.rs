@@ -71,19 +71,19 @@ impl StoredCron {
 
 /// Of Jobs and BroadcastJobs those that a CronJob controls.
 pub fn children(owner: Uid, kind: ChildKind, objects: &[Value]) -> Children {
-    let own = objects.iter().filter(|object| {
-        let mut references = list(&object["metadata"]["ownerReferences"]);
-        references.any(|reference| {
-            reference["controller"] == true
-                && reference["kind"] == "CronJob"
-                && text(&reference["uid"]).parse() == Ok(owner)
-        })
-    });
-    own.map(|object| {
-        let name = text(&object["metadata"]["name"]);
-        ((kind, name.into()), child(object))
-    })
-    .collect()
+    let all = objects.iter().filter_map(run_of);
+    let own = all.filter(|(by, ..)| *by == owner);
+    own.map(|(_, name, child)| ((kind, name), child)).collect()
+}
+
+/// A Job or BroadcastJob that a CronJob controls, with the uid of that and its own name.
+pub fn run_of(object: &Value) -> Option<(Uid, Box<str>, Child)> {
+    let mut references = list(&object["metadata"]["ownerReferences"]);
+    let of_cron = references
+        .find(|reference| reference["controller"] == true && reference["kind"] == "CronJob")?;
+    let owner = text(&of_cron["uid"]).parse().ok()?;
+    let name = text(&object["metadata"]["name"]).into();
+    Some((owner, name, child(object)))
 }
 
 /// Reads a Job or BroadcastJob as the child of a CronJob.

@@ -12,6 +12,7 @@ use crate::condition;
 use crate::daemon_set::DaemonSet;
 use crate::daemon_set::progress::told;
 use crate::daemon_set::spec::Update;
+use crate::view::remedy;
 
 /// Where a DaemonSet stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -232,9 +233,10 @@ fn why(set: &DaemonSet, progress: &Progress) -> String {
         Standing::NotStarted => "no operator has acted on it yet".to_owned(),
         Standing::Stalled => {
             let stalled = condition::find(&set.status.conditions, types::STALLED);
-            let message = stalled.map_or("", |stalled| &*stalled.message);
+            let message =
+                stalled.map_or_else(String::new, |stalled| remedy::told(&stalled.message));
             let waiting = by_reason(&progress.waiting_for);
-            let parts = [&*progress.reason, message, &waiting];
+            let parts = [&*progress.reason, &message, &waiting];
             let parts = parts.into_iter().filter(|part| !part.is_empty());
             parts.collect::<Vec<_>>().join(": ")
         }
