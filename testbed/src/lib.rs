@@ -11,6 +11,7 @@ mod answer;
 pub mod audit;
 mod backup;
 mod base64;
+pub mod browser;
 pub mod cargo;
 pub mod carillon;
 mod clients;

@@ -16,14 +16,20 @@ const MAX_COLUMNS: usize = 120;
 const EMPTY_NAMES: [&str; 5] = ["common", "handler", "helper", "manager", "util"];
 
 /// Which member of the workspace may use which, tests aside.
-const EDGES: [(&str, &[&str]); 16] = [
+const EDGES: [(&str, &[&str]); 17] = [
     ("carillon-api", &[]),
     ("carillon-plan", &["carillon-api"]),
     ("carillon-operator", &["carillon-api", "carillon-plan"]),
     (
         "carillon-cli",
-        &["carillon-api", "carillon-plan", "carillon-simulate"],
+        &[
+            "carillon-api",
+            "carillon-dashboard",
+            "carillon-plan",
+            "carillon-simulate",
+        ],
     ),
+    ("carillon-dashboard", &["carillon-api", "carillon-plan"]),
     // The oracle judges the others: it shares no code with them.
     ("carillon-oracle", &[]),
     ("carillon-sim", &["carillon-oracle"]),

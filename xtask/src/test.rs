@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use carillon_nodes::machine;
+use carillon_testbed::browser;
 use carillon_testbed::carillon::{self, Profile, Program};
 use carillon_testbed::tools;
 use clap::ValueEnum;
@@ -16,6 +17,9 @@ use crate::{crds, metadata};
 const REAL: [&str; 2] = ["carillon-testbed", "carillon-tests"];
 /// The package whose integration tests need real nodes.
 const NODES: &str = "carillon-nodes";
+
+const NO_BROWSER: &str =
+    "SKIPPED: the pages in a browser. On Debian: apt-get install chromium chromium-driver";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -47,6 +51,8 @@ enum Stage {
     Programs,
     /// Tests against a real API server, chart and Prometheus included
     Real,
+    /// The pages of the dashboard in a real browser; skipped where there is none
+    Browser,
     /// Tests on real nodes; not among those that run by default
     RealNodes,
 }
@@ -76,6 +82,15 @@ impl Stage {
             Self::Tools => build_tools().map(|()| 0),
             Self::Programs => build_programs().map(|()| 0),
             Self::Real => cargo_test(&[], &[], |package| REAL.contains(&package)),
+            Self::Browser => {
+                if !browser::is_there() {
+                    eprintln!("{NO_BROWSER}");
+                    return Ok(0);
+                }
+                // Two browsers at a time, each beside a cluster.
+                let args = ["--ignored", "dashboard::browser", "--test-threads=2"];
+                cargo_test(&[], &args, |package| package == "carillon-tests")
+            }
             Self::RealNodes => {
                 machine::check()?;
                 // They wait for kubelets most of the time.
@@ -128,6 +143,9 @@ fn report(done: &[Done], total: Duration) {
     println!("{:<10}{:>8}", "total", clock(total));
     if let Some(real) = done.iter().find(|done| done.stage == Stage::Real) {
         println!("{} tests passed against a real API server", real.tests);
+    }
+    if done.iter().any(|done| done.stage == Stage::Browser) && !browser::is_there() {
+        println!("{NO_BROWSER}");
     }
     if !done.iter().any(|done| done.stage == Stage::RealNodes) {
         println!("not run: the tests on real nodes, `cargo xtask test --real-nodes`");

@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::calendar::Calendar;
 use crate::complete::{Completion, Words};
+use crate::dashboard::Dashboard;
 use crate::doctor::Doctor;
 use crate::explain::Explain;
 use crate::flags::Global;
@@ -44,6 +45,7 @@ pub(crate) enum Verb {
     Results(Results),
     Logs(Logs),
     Explain(Explain),
+    Dashboard(Dashboard),
     Plan(Plan),
     Simulate(Simulate),
     Retry(Retry),

@@ -93,6 +93,14 @@ pub(crate) struct Api {
     streams: Box<Client>,
     server: String,
     pub(crate) namespace: String,
+    only_of: Option<Version>,
+}
+
+/// An object as somebody has seen it: what is written holds for this one only.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    pub(crate) uid: String,
+    pub(crate) resource_version: String,
 }
 
 /// What became of a question for an object.
@@ -145,7 +153,35 @@ impl Api {
             streams,
             server: server.trim_end_matches('/').to_owned(),
             namespace,
+            only_of: None,
         })
+    }
+
+    /// Merges nothing into an object but into this version of it: the API server answers 409 otherwise.
+    pub(crate) fn only_of(self, version: Version) -> Self {
+        Self {
+            only_of: Some(version),
+            ..self
+        }
+    }
+
+    /// A client without an end, for watches.
+    pub(crate) fn watching(&self) -> Client {
+        (*self.streams).clone()
+    }
+
+    /// A merge patch that holds for the version that was seen.
+    fn held(&self, patch: &Value) -> Value {
+        let mut patch = patch.clone();
+        if let Some(Version {
+            uid,
+            resource_version,
+        }) = &self.only_of
+        {
+            patch["metadata"]["uid"] = uid.as_str().into();
+            patch["metadata"]["resourceVersion"] = resource_version.as_str().into();
+        }
+        patch
     }
 
     /// Sends a request. `Err` of [`kube::Error::Api`] is an answer, in the API server's words.
@@ -240,7 +276,8 @@ impl Api {
     pub(crate) async fn merge(&self, name: &str, dry_run: bool, patch: &Value) -> Answer<Value> {
         let job = self.path(JOBS, name);
         let job = job.map(|path| dry(by_us(path), dry_run));
-        self.send("PATCH", job, MERGE, Some(patch)).await
+        self.send("PATCH", job, MERGE, Some(&self.held(patch)))
+            .await
     }
 
     /// Path of an object of the namespace.
@@ -380,6 +417,9 @@ impl Api {
         match &error {
             kube::Error::Api(status) if status.code == 404 && !self.serves_us().await => {
                 problem::not_installed(&self.server)
+            }
+            kube::Error::Api(status) if status.code == 409 && self.only_of.is_some() => {
+                Error::new(error)
             }
             kube::Error::Api(status) => anyhow!("{what}: {}", problem::words(status)),
             kube::Error::Service(cause) => {

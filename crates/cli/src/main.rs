@@ -14,6 +14,7 @@ mod candidates;
 mod client;
 mod complete;
 mod cron;
+mod dashboard;
 mod doctor;
 mod exit;
 mod explain;
@@ -108,6 +109,7 @@ fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
         Verb::Results(args) => block_on(async { results::run(&api().await?, args, screen).await }),
         Verb::Logs(args) => block_on(async { logs::run(&api().await?, args, screen).await }),
         Verb::Explain(args) => block_on(async { explain::run(&api().await?, args, screen).await }),
+        Verb::Dashboard(args) => dashboard::run(&cli.global, args, screen),
         Verb::Plan(args) => block_on(async { plan::run(api().await?, args, screen).await }),
         Verb::Simulate(args) => simulate::run(&cli.global, args, screen),
         Verb::Retry(args) => block_on(async { retry::run(&api().await?, args, screen).await }),

@@ -8,10 +8,12 @@ pub mod cron_job;
 pub mod daemon_set;
 pub mod doctor;
 pub mod groups;
+pub mod job;
 pub mod node_checks;
 pub mod read;
 pub mod refusal;
 pub mod remedy;
+pub mod squares;
 pub mod uninstall;
 
 /// The one in the middle of numbers that are in order; of two the lower.

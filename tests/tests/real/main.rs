@@ -13,6 +13,7 @@ mod cron_job;
 mod cron_parity;
 mod daemon_parity;
 mod daemon_set;
+mod dashboard;
 mod documented;
 mod exactly_once;
 mod examples;

@@ -121,6 +121,7 @@ impl Api {
     ) -> Answer<Value> {
         let object = self.path(kind.of(side), name);
         let object = object.map(|path| dry(by_us(path), dry_run));
-        self.send("PATCH", object, MERGE, Some(patch)).await
+        self.send("PATCH", object, MERGE, Some(&self.held(patch)))
+            .await
     }
 }

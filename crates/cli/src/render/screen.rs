@@ -34,6 +34,8 @@ pub(crate) struct Screen {
     closed: bool,
     /// Whether a bar stands in the last line of standard error.
     drawn: bool,
+    /// What was printed, where it is kept for somebody else.
+    kept: Option<String>,
 }
 
 /// Goes to the begin of the line, and empties it.
@@ -58,7 +60,22 @@ impl Screen {
             flags,
             closed: false,
             drawn: false,
+            kept: None,
         }
+    }
+
+    /// A screen that keeps what is printed: for answers that are shown elsewhere.
+    pub(crate) fn kept() -> Self {
+        let screen = Self::new(Color::Never, String::new());
+        Self {
+            kept: Some(String::new()),
+            ..screen
+        }
+    }
+
+    /// What was printed on a screen that keeps it.
+    pub(crate) fn into_kept(self) -> String {
+        self.kept.unwrap_or_default()
     }
 
     /// Prints a line.
@@ -125,6 +142,11 @@ impl Screen {
         let text = lines(text);
         // Later lines may be of others: they must not look like new words of ours.
         let text = text.trim_end().replace('\n', "\n  ");
+        if let Some(kept) = &mut self.kept {
+            *kept += &text;
+            kept.push('\n');
+            return;
+        }
         // Who closed it does not want to know.
         let _ = writeln!(self.stderr.lock(), "{text}");
     }
@@ -141,6 +163,10 @@ impl Screen {
 
     /// A reader that went away, as `head` does, is no error.
     fn print(&mut self, text: &str) -> Result<()> {
+        if let Some(kept) = &mut self.kept {
+            *kept += text;
+            return Ok(());
+        }
         self.erase();
         let mut stdout = self.stdout.lock();
         match stdout

@@ -3,6 +3,7 @@
 pub mod alike;
 pub mod explain;
 pub mod family;
+pub mod kin;
 pub mod ledger;
 mod next_step;
 pub mod outcomes;
@@ -11,6 +12,7 @@ pub mod place;
 pub mod preview;
 pub mod progress;
 pub mod retry;
+pub mod squares;
 
 #[cfg(test)]
 pub(super) mod samples;

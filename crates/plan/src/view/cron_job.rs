@@ -7,6 +7,7 @@ pub mod next;
 pub mod overlap;
 pub mod progress;
 pub mod read;
+pub mod runs;
 pub mod suspend;
 pub mod trigger;
 

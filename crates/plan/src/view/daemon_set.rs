@@ -7,6 +7,7 @@ pub mod known;
 pub mod preview;
 pub mod progress;
 pub mod read;
+pub mod squares;
 
 #[cfg(test)]
 pub(super) mod samples;

@@ -79,7 +79,8 @@ pub fn slices(objects: &[Value]) -> Result<Vec<Slice>, String> {
     Ok(slices)
 }
 
-fn slice(object: &Value) -> Result<Slice, String> {
+/// Reads one NodeResultSlice. The error names it when it cannot be read whole.
+pub fn slice(object: &Value) -> Result<Slice, String> {
     let meta = &object["metadata"];
     let unreadable = |what: &str| {
         let name = text(&meta["name"]);

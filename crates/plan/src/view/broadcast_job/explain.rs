@@ -226,6 +226,51 @@ pub struct JobExplanation {
 
 /// Explains all nodes, for a job of a family.
 pub fn job(family: &[Relative], job: &BroadcastJob, nodes: &Nodes) -> JobExplanation {
+    let mut groups = Groups::default();
+    let mut total = 0;
+    each_node(family, job, nodes, |node| {
+        total += 1;
+        let Found { place, reason, .. } = node.found;
+        groups.add((place, reason), node.name, || match (place, node.row) {
+            (Place::Refused | Place::Retrying | Place::Interrupted, Some(row)) => {
+                refused(job, node.name, row)
+            }
+            _ => String::new(),
+        });
+    });
+    let groups = groups.told();
+    JobExplanation {
+        namespace: job.meta.owner.namespace.clone(),
+        job: job.meta.owner.name.clone(),
+        nodes: total,
+        next: next_step::next(family, job, nodes, &groups),
+        groups,
+    }
+}
+
+/// What decides that a job leaves a node out, in words; empty if nothing does.
+pub(super) fn refused(job: &BroadcastJob, name: &str, row: &NodeRow) -> String {
+    let refusal = refusal(&job.placement, name, row);
+    refusal.map_or_else(String::new, |refusal| refusal.to_string())
+}
+
+/// A node of a job.
+pub(super) struct OneNode<'a, 'r> {
+    pub name: &'a str,
+    pub row: Option<&'a NodeRow>,
+    /// Those on this very node, oldest first.
+    pub attempts: &'r [&'a Record],
+    pub found: Found,
+}
+
+/// Visits the nodes of the cluster, those that have gone and have a result, and those that the job names and
+/// that do not exist.
+pub(super) fn each_node<'a>(
+    family: &'a [Relative],
+    job: &'a BroadcastJob,
+    nodes: &'a Nodes,
+    mut visit: impl FnMut(OneNode<'a, '_>),
+) {
     let members = Members::read(family);
     let no_records = Ledger::default();
     let ledger = members.ledger_of(job).unwrap_or(&no_records);
@@ -241,28 +286,16 @@ pub fn job(family: &[Relative], job: &BroadcastJob, nodes: &Nodes) -> JobExplana
     let unknown = listed
         .filter(|name| !nodes.contains_key(*name) && ledger.attempts(name).is_empty())
         .map(|name| (name, None, nothing));
-    let mut groups = Groups::default();
-    let mut total = 0;
     for (name, row, attempts) in there.chain(gone).chain(unknown) {
-        total += 1;
         let settled = row.and_then(|row| members.settled(job, (name, Some(row.uid))));
         let settled = settled.map(|settled| settled.reason);
-        let Found { place, reason, .. } = find(job, name, row, attempts, settled);
-        groups.add((place, reason), name, || match (place, row) {
-            (Place::Refused | Place::Retrying | Place::Interrupted, Some(row)) => {
-                let refusal = refusal(&job.placement, name, row);
-                refusal.map_or_else(String::new, |refusal| refusal.to_string())
-            }
-            _ => String::new(),
+        let found = find(job, name, row, attempts, settled);
+        visit(OneNode {
+            name,
+            row,
+            attempts,
+            found,
         });
-    }
-    let groups = groups.told();
-    JobExplanation {
-        namespace: job.meta.owner.namespace.clone(),
-        job: job.meta.owner.name.clone(),
-        nodes: total,
-        next: next_step::next(family, job, nodes, &groups),
-        groups,
     }
 }
 

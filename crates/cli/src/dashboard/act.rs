@@ -1,0 +1,218 @@
+//! A button runs the command that a person would type, for the version of the object that is there now.
+
+use anyhow::{Result, bail};
+use carillon_dashboard::actions::{Act, Action, Verb};
+use carillon_dashboard::cluster::{
+    BROADCAST_JOBS, CRON_JOBS, DAEMON_SETS, NATIVE_CRON_JOBS, NATIVE_DAEMON_SETS, Resource,
+};
+use clap::Parser;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::args::{Cli, Verb as Typed};
+use crate::client::{Api, JOBS, Version, block_on, code};
+use crate::flags::Global;
+use crate::render::Screen;
+use crate::two_apis::{CRONS, SETS};
+use crate::{pause, retry, rollout, suspend, trigger};
+use carillon_plan::cron_job::Api as Side;
+
+/// How often an object that changes meanwhile is read again: the status of a job at work changes all the time.
+const TRIES: usize = 30;
+
+/// Carries actions out as commands.
+pub(super) struct Commands {
+    global: Global,
+}
+
+impl Commands {
+    pub(super) fn new(global: Global) -> Self {
+        Self { global }
+    }
+}
+
+impl Act for Commands {
+    fn act(&self, action: Action) -> BoxFuture<'_, Result<String, String>> {
+        let global = self.global.clone();
+        // Verbs print, and are not made to be sent between threads.
+        let done = tokio::task::spawn_blocking(move || block_on(typed(&global, &action)));
+        async move {
+            match done.await {
+                Ok(done) => done.map_err(|error| format!("{error:#}")),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// What a person would type.
+fn command(action: &Action) -> Result<Vec<String>> {
+    let Action { name, resource, .. } = action;
+    let words: &[&str] = match (action.verb, *resource) {
+        (Verb::Pause, BROADCAST_JOBS) => &["pause"],
+        (Verb::Retry, BROADCAST_JOBS) => &["retry", "--failed"],
+        (Verb::Suspend, CRON_JOBS | NATIVE_CRON_JOBS) => &["suspend"],
+        (Verb::Resume, BROADCAST_JOBS) | (Verb::Unsuspend, CRON_JOBS | NATIVE_CRON_JOBS) => {
+            &["resume"]
+        }
+        (Verb::Trigger, CRON_JOBS) => &["trigger"],
+        (Verb::RolloutPause, DAEMON_SETS) => &["rollout", "pause"],
+        (Verb::RolloutResume, DAEMON_SETS) => &["rollout", "resume"],
+        (Verb::Undo, DAEMON_SETS | NATIVE_DAEMON_SETS) => &["rollout", "undo"],
+        (Verb::Restart, DAEMON_SETS | NATIVE_DAEMON_SETS) => &["rollout", "restart"],
+        (verb, resource) => bail!(
+            "{verb:?} is nothing that can be done to {}",
+            resource.name()
+        ),
+    };
+    let prefix = match *resource {
+        CRON_JOBS => "ccj",
+        NATIVE_CRON_JOBS => "cj",
+        DAEMON_SETS => "cds",
+        NATIVE_DAEMON_SETS => "ds",
+        _ => "cbj",
+    };
+    let words = words.iter().map(|word| (*word).to_owned());
+    Ok(words.chain([format!("{prefix}/{name}")]).collect())
+}
+
+async fn typed(global: &Global, action: &Action) -> Result<String> {
+    let words = command(action)?;
+    let program = std::iter::once("kubectl-carillon".to_owned());
+    let cli = Cli::try_parse_from(program.chain(words))?;
+    let global = Global {
+        namespace: Some(action.namespace.clone()),
+        ..global.clone()
+    };
+    for _ in 0..TRIES {
+        let api = Api::connect(&global.target()).await?;
+        let object = stored(&api, action.resource, &action.name).await?;
+        let api = api.only_of(version(action, &object)?);
+        let mut screen = Screen::kept();
+        match dispatch(&api, &cli.verb, &mut screen).await {
+            Ok(_) => return Ok(screen.into_kept()),
+            Err(error) if is_conflict(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bail!("{} changed {TRIES} times meanwhile: try again", action.name)
+}
+
+async fn dispatch(api: &Api, verb: &Typed, screen: &mut Screen) -> Result<u8> {
+    match verb {
+        Typed::Pause(args) => pause::pause(api, args, screen).await,
+        Typed::Resume(args) => pause::resume(api, args, screen).await,
+        Typed::Retry(args) => retry::run(api, args, screen).await,
+        Typed::Suspend(args) => suspend::run(api, args, screen).await,
+        Typed::Trigger(args) => trigger::run(api, args, screen).await,
+        Typed::Rollout(args) => rollout::run(api, args, screen).await,
+        _ => bail!("no button does that"),
+    }
+}
+
+async fn stored(api: &Api, resource: Resource, name: &str) -> Result<Value> {
+    let of = match resource {
+        CRON_JOBS => CRONS.of(Side::Carillon),
+        NATIVE_CRON_JOBS => CRONS.of(Side::Native),
+        DAEMON_SETS => SETS.of(Side::Carillon),
+        NATIVE_DAEMON_SETS => SETS.of(Side::Native),
+        _ => JOBS,
+    };
+    match api.object(of, name).await {
+        Ok(object) => Ok(object),
+        Err(error) => Err(api
+            .explain(error, &format!("reading {}/{name}", resource.name()))
+            .await),
+    }
+}
+
+/// The version that is there, if it is still the object that was looked at.
+fn version(action: &Action, object: &Value) -> Result<Version> {
+    let meta = &object["metadata"];
+    let name = &action.name;
+    if meta["uid"] != *action.uid {
+        bail!("{name} was deleted, and another of this name is there: look at it first");
+    }
+    if meta["generation"].as_i64().unwrap_or(0) != action.generation {
+        bail!(
+            "{name} was changed by somebody since this page showed it: look at it, and try again"
+        );
+    }
+    let text = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();
+    Ok(Version {
+        uid: text("uid"),
+        resource_version: text("resourceVersion"),
+    })
+}
+
+fn is_conflict(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<kube::Error>().and_then(code) == Some(409))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn action(verb: Verb, resource: Resource) -> Action {
+        Action {
+            verb,
+            resource,
+            namespace: "team-a".to_owned(),
+            name: "fix".to_owned(),
+            uid: "u1".to_owned(),
+            generation: 3,
+        }
+    }
+
+    #[test]
+    fn a_button_is_a_command_that_the_program_understands() {
+        for (verb, resource, expected) in [
+            (Verb::Pause, BROADCAST_JOBS, "pause cbj/fix"),
+            (Verb::Resume, BROADCAST_JOBS, "resume cbj/fix"),
+            (Verb::Retry, BROADCAST_JOBS, "retry --failed cbj/fix"),
+            (Verb::Suspend, NATIVE_CRON_JOBS, "suspend cj/fix"),
+            (Verb::Unsuspend, CRON_JOBS, "resume ccj/fix"),
+            (Verb::Trigger, CRON_JOBS, "trigger ccj/fix"),
+            (Verb::RolloutPause, DAEMON_SETS, "rollout pause cds/fix"),
+            (Verb::RolloutResume, DAEMON_SETS, "rollout resume cds/fix"),
+            (Verb::Undo, NATIVE_DAEMON_SETS, "rollout undo ds/fix"),
+            (Verb::Restart, DAEMON_SETS, "rollout restart cds/fix"),
+        ] {
+            let words = command(&action(verb, resource)).unwrap();
+            assert_eq!(words.join(" "), expected);
+            let line = std::iter::once("kubectl-carillon".to_owned()).chain(words);
+            assert!(Cli::try_parse_from(line).is_ok(), "{expected}");
+        }
+        assert!(command(&action(Verb::Trigger, NATIVE_CRON_JOBS)).is_err());
+        assert!(command(&action(Verb::Pause, CRON_JOBS)).is_err());
+    }
+
+    #[test]
+    fn a_button_holds_for_the_object_that_was_looked_at() {
+        let of = |uid: &str, generation: i64| {
+            let object =
+                json!({"metadata": {"uid": uid, "generation": generation, "resourceVersion": "9"}});
+            version(&action(Verb::Pause, BROADCAST_JOBS), &object)
+                .map(|version| version.resource_version)
+        };
+        assert_eq!(of("u1", 3).unwrap(), "9");
+        assert!(
+            of("u2", 3)
+                .unwrap_err()
+                .to_string()
+                .contains("another of this name")
+        );
+        assert!(
+            of("u1", 4)
+                .unwrap_err()
+                .to_string()
+                .contains("was changed by somebody")
+        );
+    }
+}

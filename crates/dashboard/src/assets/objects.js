@@ -1,0 +1,314 @@
+// The page of one object.
+
+import { CLASSES, age, bar, duration, make, printable, words } from "./dom.js";
+import { Grid, sample } from "./grid.js";
+import { ask, openSide, remember, route, say, sources, tell } from "./app.js";
+import { outcomeWords, strip } from "./runs.js";
+
+const sum = (counts) => CLASSES.reduce((all, name) => all + counts[name], 0);
+
+export class ObjectPage {
+  constructor(main, at) {
+    Object.assign(this, { main, at, grid: null, told: null });
+    const { query } = route();
+    this.filterText = query.get("q") ?? "";
+    this.classes = new Set((query.get("state") ?? "").split(",").filter(Boolean));
+    this.scheme = matchMedia("(prefers-color-scheme: dark)");
+    this.repaint = () => this.told?.counts && this.counts(this.told);
+    this.scheme.addEventListener("change", this.repaint);
+    this.parts = Object.fromEntries(["title", "buttons", "said", "counts", "tools", "grid", "rest"].map((name) => [name, make("div")]));
+  }
+
+  end() {
+    this.scheme.removeEventListener("change", this.repaint);
+    this.grid?.end();
+    document.getElementById("tip")?.remove();
+  }
+
+  head(told) {
+    this.told = told;
+    document.title = `${told.name} · Carillon`;
+    document.getElementById("scope").textContent = "";
+    tell(sources(told.sources));
+    if (told.page === "loading" || told.page === "missing") {
+      const gone = `There is no ${told.kind} ${told.name} in namespace ${told.namespace}.`;
+      this.main.replaceChildren(make("p", {}, told.page === "loading" ? "Loading …" : gone));
+      this.built = false;
+      return;
+    }
+    if (!this.built) {
+      this.main.replaceChildren(...Object.values(this.parts));
+      this.built = true;
+      const node = route().query.get("node");
+      if (node) this.openNode(node);
+    }
+    this.title(told);
+    this.buttons(told);
+    this.counts(told);
+    this.groupings(told);
+    this.parts.rest.replaceChildren(...this.rest(told));
+  }
+
+  title(told) {
+    const tone = /^(Failed|Stalled|Stopping)/.test(told.headline) ? "p.headline.bad" : "p.headline";
+    const eta = told.progress?.etaSeconds;
+    this.parts.title.replaceChildren(
+      make("h1", {}, told.name, " ", make("small", {}, `${told.kind} ${told.apiVersion} · namespace ${told.namespace} · ${age(told.created)} old`)),
+      make(tone, { id: "headline" }, told.deleting ? "Being deleted. " : "", told.headline,
+        eta ? make("span.soft", {}, ` · about ${duration(eta)} left`) : ""),
+    );
+  }
+
+  buttons(told) {
+    const key = JSON.stringify([told.verbs, told.acts, this.busy]);
+    if (key === this.buttonsKey) return;
+    this.buttonsKey = key;
+    const offered = told.verbs.map((one) => make("button", {
+      "data-verb": one.verb,
+      disabled: !told.acts || !one.offered || this.busy,
+      title: told.acts ? one.why : "Read only: start it with kubectl carillon dashboard --actions",
+      onclick: () => this.act(one),
+    }, one.label));
+    this.parts.buttons.replaceChildren(make("div.tools", {}, offered));
+  }
+
+  async act(one) {
+    const { resource, namespace, name, uid, generation } = this.told;
+    if (!confirm(`${one.label}: ${this.told.kind} ${name} in namespace ${namespace}?`)) return;
+    this.busy = true;
+    this.buttons(this.told);
+    try {
+      const answer = await ask("api/act", { verb: one.verb, resource, namespace, name, uid, generation });
+      this.said(answer.said);
+    } catch (error) {
+      this.said(error.message, true);
+    }
+    this.busy = false;
+    this.buttons(this.told);
+  }
+
+  said(text, bad) {
+    this.parts.said.replaceChildren(make(bad ? "pre.said.bad" : "pre.said", { role: "status" }, text));
+  }
+
+  counts(told) {
+    const { counts } = told;
+    if (!counts) return this.parts.counts.replaceChildren();
+    const names = words(told.page);
+    const chips = CLASSES.map((name, at) => make("button.chip", {
+      "aria-pressed": String(this.classes.has(name)), "data-class": name,
+      onclick: () => this.toggle(name), title: `Show only: ${names[at]}`,
+    }, sample(name), make("b", {}, counts[name]), ` ${names[at]}`));
+    const total = make("span", { id: "total" }, `${counts.nodes} ${told.page === "job" ? "in all" : "nodes"}`);
+    const wrong = sum(counts) === counts.nodes ? [] : [make("span.bad", {}, "the counts do not sum up")];
+    this.parts.counts.replaceChildren(bar(counts, true), make("div.legend", {}, chips, total, wrong));
+  }
+
+  toggle(name) {
+    if (!this.classes.delete(name)) this.classes.add(name);
+    remember({ state: [...this.classes].join(",") });
+    this.counts(this.told);
+    this.filter();
+  }
+
+  filter() {
+    this.grid?.setFilter({ text: this.filterText.toLowerCase(), classes: this.classes });
+    if (this.shown) this.shown.textContent = this.grid ? `${this.grid.shown.length} shown` : "";
+  }
+
+  groupings(told) {
+    const key = JSON.stringify(told.groupings);
+    if (!this.grid || this.groupingsKey === key) return;
+    this.groupingsKey = key;
+    const group = route().query.get("group") ?? "";
+    const select = make("select", {
+      id: "group", "aria-label": "Group nodes by label",
+      onchange: () => {
+        const { resource, namespace, name, query } = route();
+        query.set("group", select.value);
+        location.hash = `#/${[resource, namespace, name].map(encodeURIComponent).join("/")}?${query}`;
+      },
+    }, make("option", { value: "" }, "no groups"), (told.groupings ?? []).map((label) =>
+      make("option", { value: label, selected: label === group }, label)));
+    const search = make("input", {
+      type: "search", placeholder: "node, reason, message", "aria-label": "Filter nodes", value: this.filterText,
+      oninput: () => {
+        this.filterText = search.value;
+        remember({ q: search.value });
+        this.filter();
+      },
+    });
+    this.shown = make("span.soft");
+    this.parts.tools.replaceChildren(make("div.tools", {},
+      told.groupings ? make("label", {}, "group by ", select) : null, search, this.shown));
+    this.filter();
+  }
+
+  fleet(told) {
+    if (!this.grid) {
+      const tip = make("div", { id: "tip", hidden: true });
+      document.body.append(tip);
+      const canvas = make("canvas", {
+        id: "grid", tabindex: 0, role: "application",
+        "aria-label": "Grid of nodes. Arrow keys move, n goes to the next failed one, Enter explains it.",
+      });
+      this.parts.grid.replaceChildren(canvas);
+      this.grid = new Grid(canvas, tip, (node) => this.openNode(node), say);
+      this.grid.filter = { text: this.filterText.toLowerCase(), classes: this.classes };
+    }
+    this.grid.fleet(told);
+    if (this.told) this.groupings(this.told);
+  }
+
+  looks(told) {
+    this.grid?.add(told);
+  }
+
+  squares(told) {
+    this.grid?.update(told);
+    if (this.shown) this.shown.textContent = `${this.grid.shown.length} shown`;
+  }
+
+  async openNode(node) {
+    if (this.told.page === "job") return openSide(make("h2", {}, `Index ${node}`), make("p", {}, this.grid?.told(Number(node)) ?? ""));
+    remember({ node });
+    const { resource, namespace, name } = this.told;
+    try {
+      const one = await ask(`api/node?${new URLSearchParams({ resource, namespace, name, node })}`);
+      openSide(...explained(one, this.told));
+    } catch (error) {
+      openSide(make("h2", {}, node), make("p.bad", {}, error.message));
+    }
+    return null;
+  }
+
+  rest(told) {
+    const left = [];
+    if (told.failures?.length) left.push(...failures(told.failures));
+    if (told.groups) left.push(...groups(told.groups));
+    if (told.runs) left.push(...runs(told));
+    if (told.revisions?.length) left.push(...revisions(told.revisions));
+    const right = [];
+    if (told.outlook || told.noOutlook) right.push(...outlook(told));
+    if (told.family?.length > 1) right.push(...family(told));
+    if (told.facts) right.push(make("h2", {}, "Spec"), definitions([["Image", told.image], ...told.facts]));
+    right.push(...conditions(told.conditions), ...events(told.events));
+    return [make("div.columns", {}, make("section", {}, left), make("section", {}, right))];
+  }
+}
+
+function table(titles, rows) {
+  return make("div.scroll", {}, make("table", {},
+    make("thead", {}, make("tr", {}, titles.map((title) => make("th", { scope: "col" }, title)))),
+    make("tbody", {}, rows)));
+}
+
+function definitions(pairs) {
+  return make("dl", {}, pairs.filter(([, value]) => value).map(([key, value]) => [make("dt", {}, key), make("dd", {}, value)]));
+}
+
+function failures(all) {
+  return [make("h2", { id: "failures" }, "Failures"), table(["Nodes", "What came out", "Among them", "They share"],
+    all.map((one) => make("tr", {},
+      make("td.number.bad", {}, one.count),
+      make("td.words", {}, one.sentence.replace(/^Failed: /, "")),
+      make("td.words", {}, one.nodes.join(", ")),
+      make("td.words", {}, one.labels.map((label) => make("div", {}, `${label.key}=${label.value}`, make("span.soft", {}, ` (${label.nodes} nodes have it)`)))))))];
+}
+
+function groups(all) {
+  return [make("h2", {}, "Where all nodes stand"), table(["Nodes", "Place", "Reason", "Among them", "For example"],
+    all.map((one) => make("tr", {},
+      make("td.number", {}, one.count),
+      make("td", {}, one.place),
+      make("td.words", {}, one.reason),
+      make("td.words", {}, one.nodes.join(", ")),
+      make("td.words", {}, one.example))))];
+}
+
+function runs(told) {
+  const { overlap } = told;
+  const last = [...told.runs].reverse().slice(0, 20);
+  return [
+    make("h2", {}, "Runs"), told.runs.length ? strip(told.runs, told.namespace) : make("p.soft", {}, "No run is kept."),
+    overlap ? make("p.soft", {}, `Half of the last ${overlap.runs} took ${duration(overlap.medianSeconds)} at most, the longest ${duration(overlap.longestSeconds)}.`,
+      overlap.longer ? ` ${overlap.longer} took longer than the time until the next.` : "") : null,
+    told.missed.count ? make("p.bad", {}, `${told.missed.count} scheduled times never ran, the last at ${told.missed.last}.`) : null,
+    table(["Run", "Scheduled", "Outcome", "Took"], last.map((run) => make("tr", {},
+      make("td.words", {}, make("a", { href: `#/${run.kind === "Job" ? "jobs.batch" : "broadcastjobs.carillon.dev"}/${encodeURIComponent(told.namespace)}/${encodeURIComponent(run.name)}` }, run.name)),
+      make("td", {}, run.scheduled ?? "on request"),
+      make("td", {}, outcomeWords(run), run.overlaps ? make("span.care", {}, " overlaps") : ""),
+      make("td.number", {}, duration(run.seconds))))),
+  ].filter(Boolean);
+}
+
+function outlook(told) {
+  if (told.noOutlook) return [make("h2", {}, "Next runs"), make("p.bad", {}, told.noOutlook)];
+  const { runs: next, timeZone, yourTimeZone, clockChanges } = told.outlook;
+  const same = timeZone === yourTimeZone;
+  const titles = [timeZone, ...(same ? [] : [yourTimeZone]), "In"];
+  return [
+    make("h2", {}, "Next runs"), make("p.soft", {}, `${told.schedule} in ${timeZone}${told.suspended ? ": suspended, none is started" : ""}`),
+    table(titles, next.map((run) => make("tr", {}, make("td", {}, run.local), same ? null : make("td", {}, run.yours),
+      make("td.number", {}, duration(run.inSeconds))))),
+    ...clockChanges.map((change) => make("p.care", {}, `The clock changes at ${change.at}: ${change.effect}.`)),
+  ];
+}
+
+function revisions(all) {
+  return [make("h2", {}, "Revisions"), table(["Revision", "Image", "Created", "Cause"], all.map((one) => make("tr", {},
+    make("td", {}, one.number, one.current ? make("span.good", {}, " current") : ""),
+    make("td.words", {}, one.image), make("td.nowrap", {}, age(one.created)), make("td.words", {}, one.cause))))];
+}
+
+function family(told) {
+  return [make("h2", {}, "This job and its retries"), table(["Job", "Stands"], told.family.map((one) => make("tr", {},
+    make("td.words", {}, one.name === told.name ? one.name : make("a", { href: `#/${told.resource}/${encodeURIComponent(told.namespace)}/${encodeURIComponent(one.name)}` }, one.name)),
+    make("td", {}, one.deleting ? "deleted" : one.standing))))];
+}
+
+function conditions(all) {
+  if (!all.length) return [];
+  return [make("h2", {}, "Conditions"), table(["Type", "Status", "Reason", "Message", "Since"], all.map((one) => make("tr", {},
+    make("td", {}, one.type), make("td", {}, one.status), make("td.words", {}, one.reason),
+    make("td.words", {}, one.message), make("td.number", {}, age(one.since)))))];
+}
+
+function events(all) {
+  if (!all.length) return [make("h2", {}, "Events"), make("p.soft", {}, "None.")];
+  return [make("h2", {}, "Events"), table(["Last", "Reason", "Message"], all.map((one) => make("tr", {},
+    make("td.nowrap", {}, age(one.last), one.count > 1 ? make("span.soft", {}, ` ×${one.count}`) : ""),
+    make(one.type === "Warning" ? "td.care" : "td", {}, one.reason), make("td.words", {}, one.message))))];
+}
+
+/** `explain --node`. */
+function explained(one, told) {
+  const why = one.reason ? ` ${one.reason}` : "";
+  const parts = [
+    make("h2", { id: "explained" }, one.nodeName), make("p", {}, make("b", {}, one.place), why),
+    make("p", {}, `Next: ${one.next}`),
+  ];
+  const attempts = (title, all) => all.length ? [make("h2", {}, title), table(["Attempt", "Outcome", "Started", "Took", "Pod"],
+    all.map((attempt) => make("tr", {}, make("td.number", {}, attempt.attempt),
+      make("td.words", {}, attempt.state, attempt.reason && attempt.state !== "Succeeded" ? ` ${attempt.reason}` : "",
+        attempt.exitCode ? `, exit ${attempt.exitCode}` : "", attempt.message ? make("pre", {}, attempt.message) : ""),
+      make("td.nowrap", {}, attempt.startTime ?? "-"), make("td.number", {}, duration(attempt.seconds)),
+      make("td.words", {}, attempt.podName))))] : [];
+  if (one.attempts) parts.push(...attempts("Attempts", one.attempts));
+  for (const other of one.family ?? []) parts.push(...attempts(`Attempts of ${other.job}`, other.attempts));
+  if (one.pods?.length) parts.push(make("h2", {}, "Pods"), table(["Pod", "State", "Revision", "Age"], one.pods.map((pod) =>
+    make("tr", {}, make("td.words", {}, pod.name), make("td", {}, pod.state),
+      make("td", {}, pod.number ?? pod.revision, pod.current ? make("span.good", {}, " current") : ""), make("td.number", {}, age(pod.created))))));
+  if (one.attempts?.length) parts.push(make("h2", {}, "Its log"),
+    make("pre", {}, `kubectl carillon -n ${printable(told.namespace)} logs ${printable(told.name)} --node ${printable(one.nodeName)}`));
+  if (one.checks?.length) {
+    parts.push(make("h2", {}, "Checks"), table(["Check", "Result", "Found"], one.checks.map((check) => make("tr", {},
+      make("td", {}, check.check), make(check.passed ? "td.good" : "td.bad", {}, check.passed ? "pass" : "FAIL"),
+      make("td.words", {}, check.found)))));
+    for (const finding of one.checks.flatMap((check) => check.findings)) {
+      parts.push(make("p", {}, make("b", {}, finding.reason), `: ${finding.text}`));
+      for (const remedy of finding.remedies) parts.push(make("p", {}, remedy.what), remedy.write ? make("pre", {}, remedy.write) : "");
+    }
+  }
+  return parts;
+}

@@ -1,0 +1,63 @@
+// Runs of CronJobs over time: outcome by colour and shape, duration by height.
+
+import { duration, link, make } from "./dom.js";
+import { sources, tell } from "./app.js";
+
+const OUTCOMES = {
+  Succeeded: ["done", "succeeded"],
+  CompletedWithFailures: ["mixed", "complete, some nodes failed"],
+  Failed: ["failed", "failed"],
+  Running: ["active", "running"],
+};
+
+/** Runs side by side, the last one at the right. The highest took longest. */
+export function strip(runs, namespace) {
+  const longest = Math.max(1, ...runs.map((run) => run.seconds ?? 0));
+  return make("div.runs", {}, runs.map((run) => {
+    const [kind, says] = OUTCOMES[run.outcome];
+    const told = [
+      run.name, says, run.scheduled ? `scheduled ${run.scheduled}` : "on request",
+      `took ${duration(run.seconds)}`, run.overlaps ? "started before the last one had ended" : "",
+    ].filter(Boolean).join(", ");
+    const resource = run.kind === "Job" ? "jobs.batch" : "broadcastjobs.carillon.dev";
+    const href = `#/${resource}/${encodeURIComponent(namespace)}/${encodeURIComponent(run.name)}`;
+    const height = `${4 + Math.round((30 * (run.seconds ?? 0)) / longest)}px`;
+    return make(run.overlaps ? `a.run.${kind}.overlaps` : `a.run.${kind}`,
+      { href, title: told, "aria-label": told, style: { height } });
+  }));
+}
+
+export function outcomeWords(run) {
+  return OUTCOMES[run.outcome][1];
+}
+
+export class Runs {
+  constructor(main) {
+    this.body = make("tbody");
+    const titles = ["Namespace", "CronJob", "Schedule", "Runs: old to new, height is duration", "Missed", "Next", "Status"];
+    const optional = new Set([2, 5]);
+    main.replaceChildren(make("div.scroll", {}, make("table", {},
+      make("thead", {}, make("tr", {}, titles.map((title, at) =>
+        make(optional.has(at) ? "th.optional" : "th", { scope: "col" }, title)))), this.body)));
+  }
+
+  head(told) {
+    document.title = "CronJob runs · Carillon";
+    document.getElementById("scope").textContent = told.namespace ? `namespace ${told.namespace}` : "all namespaces";
+    tell(sources(told.sources));
+    this.body.replaceChildren(...told.rows.map((row) => make("tr", {},
+      make("td", {}, row.namespace),
+      make("td.words", {}, link(row)),
+      make("td.optional", {}, row.schedule),
+      make("td", {}, row.runs.length ? strip(row.runs, row.namespace) : make("span.soft", {}, "no run is kept")),
+      make(row.missed ? "td.number.bad" : "td.number", {}, row.missed ?? 0),
+      make("td.optional.nowrap", {}, row.next ? row.next.replace("T", " ").replace("Z", " UTC") : "-"),
+      make(row.headline.startsWith("Stalled") ? "td.words.bad" : "td.words", {}, row.headline))));
+    if (!told.rows.length) {
+      const words = told.loading ? "Loading …" : "There are no CronJobs.";
+      this.body.append(make("tr", {}, make("td.soft", { colspan: titlesCount }, words)));
+    }
+  }
+}
+
+const titlesCount = 7;

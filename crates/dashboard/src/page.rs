@@ -1,0 +1,136 @@
+//! Pages: what a browser or a terminal shows of the cluster at one moment.
+
+mod around;
+mod broadcast_job;
+mod cron_job;
+mod daemon_set;
+mod job;
+mod overview;
+pub mod squares;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+pub use self::squares::Fleet;
+use crate::cluster::{
+    BROADCAST_JOBS, CRON_JOBS, Cluster, DAEMON_SETS, JOBS, NATIVE_CRON_JOBS, NATIVE_DAEMON_SETS,
+    Reading, Resource,
+};
+
+/// Which page.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Address {
+    /// All objects.
+    Overview,
+    /// The runs of all CronJobs.
+    Runs,
+    /// One object.
+    Object(ObjectAddress),
+}
+
+/// One object.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct ObjectAddress {
+    /// Of which resource: one of [`crate::cluster::LISTED`].
+    pub resource: Resource,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The label by which nodes are grouped; empty for one group.
+    pub group: String,
+    /// Name of the time zone of whoever looks; empty for UTC.
+    pub zone: String,
+}
+
+/// A page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// Everything but the squares.
+    pub head: Value,
+    /// The squares, if it has any.
+    pub fleet: Option<Fleet>,
+}
+
+/// What went into a page, and how well it is known.
+#[derive(Debug, Default)]
+struct Sources(Vec<(String, Reading)>);
+
+impl Sources {
+    fn add(&mut self, what: impl Into<String>, reading: Reading) {
+        self.0.push((what.into(), reading));
+    }
+
+    /// Those that are not up to date.
+    fn told(&self) -> Value {
+        let told = self
+            .0
+            .iter()
+            .filter(|(_, reading)| *reading != Reading::Live);
+        let told = told.map(|(what, reading)| {
+            let mut told = serde_json::to_value(reading).unwrap_or_default();
+            told["what"] = what.as_str().into();
+            told
+        });
+        told.collect()
+    }
+
+    fn loading(&self) -> bool {
+        self.0
+            .iter()
+            .any(|(_, reading)| *reading == Reading::Loading)
+    }
+}
+
+/// Makes a page. The first time it is asked for, it starts the watches that it needs.
+pub fn make(cluster: &Cluster, address: &Address, now: Timestamp) -> Page {
+    match address {
+        Address::Overview => overview::objects(cluster),
+        Address::Runs => overview::runs(cluster, now),
+        Address::Object(object) => match object.resource {
+            BROADCAST_JOBS => broadcast_job::page(cluster, object),
+            DAEMON_SETS | NATIVE_DAEMON_SETS => daemon_set::page(cluster, object, now),
+            CRON_JOBS | NATIVE_CRON_JOBS => cron_job::page(cluster, object, now),
+            JOBS => job::page(cluster, object),
+            _ => missing(object, &Sources::default()),
+        },
+    }
+}
+
+/// What is known of one node of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Explained {
+    /// As `explain --node -o json` answers.
+    Node(Value),
+    /// There is no such object, or no such node in it.
+    Missing,
+    /// What it would be made from is being read.
+    Loading,
+}
+
+/// Explains one node of an object.
+pub fn explain(cluster: &Cluster, at: &ObjectAddress, node: &str, now: Timestamp) -> Explained {
+    match at.resource {
+        BROADCAST_JOBS => broadcast_job::node(cluster, at, node, now),
+        DAEMON_SETS | NATIVE_DAEMON_SETS => daemon_set::node(cluster, at, node, now),
+        _ => Explained::Missing,
+    }
+}
+
+/// The page of an object that is not there, or not yet.
+fn missing(object: &ObjectAddress, sources: &Sources) -> Page {
+    Page {
+        head: serde_json::json!({
+            "page": if sources.loading() { "loading" } else { "missing" },
+            "namespace": object.namespace, "name": object.name, "kind": object.resource.kind,
+            "sources": sources.told(),
+        }),
+        fleet: None,
+    }
+}
+
+/// The zone of a name; UTC where there is none.
+fn zone(name: &str) -> TimeZone {
+    TimeZone::get(name).unwrap_or(TimeZone::UTC)
+}

@@ -1,0 +1,190 @@
+//! The page of a BroadcastJob.
+
+use carillon_plan::node::Nodes;
+use carillon_plan::view::broadcast_job::explain::{self, JobExplanation};
+use carillon_plan::view::broadcast_job::family::{Members, Relative};
+use carillon_plan::view::broadcast_job::kin;
+use carillon_plan::view::broadcast_job::ledger::Ledger;
+use carillon_plan::view::broadcast_job::outcomes::{SAMPLE, fold};
+use carillon_plan::view::broadcast_job::pause;
+use carillon_plan::view::broadcast_job::progress::{Progress, standing};
+use carillon_plan::view::broadcast_job::squares::squares;
+use carillon_plan::view::read;
+use carillon_plan::view::squares::{grouping_labels, shared_labels};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::around::{head, verb};
+use super::{Explained, Fleet, ObjectAddress, Page, Sources, missing};
+use crate::cluster::{BROADCAST_JOBS, Cluster, Object, Reading};
+
+/// Values that a label may have to group nodes by it.
+const MOST_GROUPS: usize = 64;
+/// Labels that are told of nodes that failed alike.
+const LABELS_TOLD: usize = 3;
+/// Ways to fail that are listed.
+const OUTCOMES_SHOWN: usize = 50;
+
+pub(super) fn page(cluster: &Cluster, at: &ObjectAddress) -> Page {
+    let mut sources = Sources::default();
+    let Some(known) = known(cluster, at, &mut sources) else {
+        return missing(at, &sources);
+    };
+    if sources.loading() {
+        return missing(at, &sources);
+    }
+    let stored = read::job(&known.object);
+    let job = &stored.job;
+    let own = known.family.iter();
+    let own = own
+        .clone()
+        .find(|one| one.stored.job.meta.owner == job.meta.owner);
+    let ledger = own.map_or_else(Ledger::default, |own| Ledger::read(&own.slices));
+    let progress = Progress::of(&stored, &ledger);
+    let fleet = Fleet::grouped(
+        squares(&known.family, job, &known.nodes),
+        &known.nodes,
+        &at.group,
+    );
+    let mut page = head(cluster, at, &known.object, &mut sources);
+    page["page"] = "broadcastjob".into();
+    page["headline"] = progress.headline().into();
+    page["progress"] = json!(progress);
+    page["counts"] = json!(fleet.counts());
+    page["groups"] = groups(explain::job(&known.family, job, &known.nodes));
+    page["failures"] = failures(&known);
+    page["groupings"] = json!(grouping_labels(&known.nodes, MOST_GROUPS));
+    page["family"] = known.family.iter().map(relative).collect();
+    page["paused"] = job.paused.into();
+    page["verbs"] = verbs(job, progress.failed);
+    page["facts"] = facts(&known.object);
+    page["nodesKnown"] = known.nodes_known.into();
+    page["sources"] = sources.told();
+    Page {
+        head: page,
+        fleet: Some(fleet),
+    }
+}
+
+/// One node of it.
+pub(super) fn node(cluster: &Cluster, at: &ObjectAddress, node: &str, now: Timestamp) -> Explained {
+    let mut sources = Sources::default();
+    let known = known(cluster, at, &mut sources);
+    if sources.loading() {
+        return Explained::Loading;
+    }
+    let Some(known) = known else {
+        return Explained::Missing;
+    };
+    let job = read::job(&known.object).job;
+    let row = known.nodes.get(node);
+    match explain::node(&known.family, &job, node, row, now) {
+        Some(explained) => Explained::Node(json!(explained)),
+        None => Explained::Missing,
+    }
+}
+
+/// A job with all that its page is made from.
+struct KnownJob {
+    object: Object,
+    family: Vec<Relative>,
+    nodes: Nodes,
+    nodes_known: bool,
+}
+
+fn known(cluster: &Cluster, at: &ObjectAddress, sources: &mut Sources) -> Option<KnownJob> {
+    let jobs = cluster.all(BROADCAST_JOBS);
+    let nodes = cluster.nodes();
+    sources.add(BROADCAST_JOBS.name(), jobs.reading());
+    sources.add("nodes", nodes.reading());
+    let object = jobs.get(&at.namespace, &at.name)?;
+    let all = jobs.map(|(namespace, _), job| (**namespace == at.namespace).then(|| job.clone()));
+    let all: Vec<Object> = all.into_iter().flatten().collect();
+    let others: Vec<&Value> = all.iter().map(|job| &**job).collect();
+    let (_, members) = kin::family(&object, &others);
+    let family = members.into_iter().map(|stored| {
+        let table = cluster.slices(&at.namespace, stored.job.meta.owner.uid);
+        sources.add("noderesultslices.carillon.dev", table.reading());
+        let mut slices = table.map(|_, slice| slice.clone());
+        slices.sort_by_key(|slice| slice.index);
+        Relative::new(stored, slices)
+    });
+    let family = family.collect();
+    Some(KnownJob {
+        object,
+        family,
+        nodes: nodes.by_name(),
+        nodes_known: nodes.reading() == Reading::Live,
+    })
+}
+
+fn groups(all: JobExplanation) -> Value {
+    let groups = all.groups.into_iter().map(|mut group| {
+        group.nodes.truncate(SAMPLE);
+        json!(group)
+    });
+    groups.collect()
+}
+
+/// What `results --failed` shows, with the labels that tell these nodes from the others.
+fn failures(known: &KnownJob) -> Value {
+    let members = Members::read(&known.family);
+    let latest = members.latest().into_iter().map(|(_, record)| record);
+    let outcomes = fold(latest.filter(|record| members.has_failed(record)));
+    let told = outcomes.into_iter().take(OUTCOMES_SHOWN).map(|outcome| {
+        let nodes = outcome.nodes.iter().map(String::as_str);
+        let mut shared = shared_labels(nodes, &known.nodes);
+        shared.truncate(LABELS_TOLD);
+        json!({
+            "count": outcome.count, "reason": outcome.reason, "exitCode": outcome.exit_code,
+            "message": outcome.message, "sentence": outcome.sentence(),
+            "nodes": outcome.nodes.iter().take(SAMPLE).collect::<Vec<_>>(), "labels": shared,
+        })
+    });
+    told.collect()
+}
+
+fn relative(one: &Relative) -> Value {
+    let job = &one.stored.job;
+    json!({"name": job.meta.owner.name, "standing": standing(job).0, "deleting": job.meta.deleting})
+}
+
+fn verbs(job: &carillon_plan::broadcast_job::BroadcastJob, failed: i32) -> Value {
+    let would = |patch: Result<Option<Value>, String>| patch.map(|patch| patch.is_some());
+    let retry = if job.meta.deleting {
+        Err(format!("{} is being deleted", job.meta.owner.name))
+    } else {
+        Ok(failed > 0)
+    };
+    json!([
+        verb("pause", "Pause", would(pause::pause(job))),
+        verb(
+            "resume",
+            "Resume",
+            would(pause::resume(job, Timestamp::now()))
+        ),
+        verb("retry", "Retry failed", retry),
+    ])
+}
+
+fn facts(object: &Value) -> Value {
+    let spec = &object["spec"];
+    let or = |value: &Value, absent: &str| match value {
+        Value::Null => absent.to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    json!([
+        ["Parallelism", or(&spec["parallelism"], "all nodes at once")],
+        ["On failure", or(&spec["failurePolicy"]["type"], "FailFast")],
+        [
+            "Most failed nodes",
+            or(&spec["failurePolicy"]["maxFailedNodes"], "no limit")
+        ],
+        [
+            "Attempts again on a node",
+            or(&spec["backoffLimitPerNode"], "0")
+        ],
+        ["Ends", or(&spec["completionPolicy"]["type"], "Always")],
+    ])
+}

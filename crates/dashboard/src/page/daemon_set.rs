@@ -1,0 +1,172 @@
+//! The page of a DaemonSet, of carillon.dev or of apps/v1.
+
+use carillon_plan::view::broadcast_job::outcomes::SAMPLE;
+use carillon_plan::view::daemon_set::explain;
+use carillon_plan::view::daemon_set::known::Known;
+use carillon_plan::view::daemon_set::progress::Progress;
+use carillon_plan::view::daemon_set::read::{self, SetPods, SetRevisions, StoredSet};
+use carillon_plan::view::daemon_set::squares::squares;
+use carillon_plan::view::squares::grouping_labels;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::around::{head, verb};
+use super::{Explained, Fleet, ObjectAddress, Page, Sources, missing};
+use crate::cluster::{
+    Cluster, NATIVE_DAEMON_SETS, Object, PODS, REVISIONS, Reading, Resource, Selection, Table,
+};
+
+const MOST_GROUPS: usize = 64;
+
+pub(super) fn page(cluster: &Cluster, at: &ObjectAddress, now: Timestamp) -> Page {
+    let mut sources = Sources::default();
+    let sets = cluster.all(at.resource);
+    sources.add(at.resource.name(), sets.reading());
+    let Some(object) = sets.get(&at.namespace, &at.name) else {
+        return missing(at, &sources);
+    };
+    let known = known(cluster, at, &object, &mut sources);
+    if sources.loading() {
+        return missing(at, &sources);
+    }
+    let mut progress = Progress::of(&known.stored);
+    if known.stored.set.native && known.pods.is_some() {
+        progress.look(&known, now);
+    }
+    let fleet = Fleet::grouped(squares(&known, now), &known.nodes, &at.group);
+    let mut page = head(cluster, at, &object, &mut sources);
+    page["page"] = "daemonset".into();
+    page["headline"] = progress.headline().into();
+    page["progress"] = json!(progress);
+    page["counts"] = json!(fleet.counts());
+    page["groups"] = groups(&known, now);
+    page["groupings"] = json!(grouping_labels(&known.nodes, MOST_GROUPS));
+    page["revisions"] = revisions(&known, &progress);
+    page["verbs"] = verbs(&known, at.resource);
+    page["sources"] = sources.told();
+    Page {
+        head: page,
+        fleet: Some(fleet),
+    }
+}
+
+/// One node of it.
+pub(super) fn node(cluster: &Cluster, at: &ObjectAddress, node: &str, now: Timestamp) -> Explained {
+    let mut sources = Sources::default();
+    let sets = cluster.all(at.resource);
+    sources.add(at.resource.name(), sets.reading());
+    let Some(object) = sets.get(&at.namespace, &at.name) else {
+        return if sources.loading() {
+            Explained::Loading
+        } else {
+            Explained::Missing
+        };
+    };
+    let known = known(cluster, at, &object, &mut sources);
+    if sources.loading() {
+        return Explained::Loading;
+    }
+    match explain::node(&known, node, now) {
+        Some(explained) => Explained::Node(json!(explained)),
+        None => Explained::Missing,
+    }
+}
+
+fn known(cluster: &Cluster, at: &ObjectAddress, object: &Object, sources: &mut Sources) -> Known {
+    let stored = read::set(object);
+    let nodes = cluster.nodes();
+    sources.add("nodes", nodes.reading());
+    let selected = |resource: Resource| {
+        let labels = read::selector(&stored.set)?;
+        Some(cluster.selected(Selection {
+            resource,
+            namespace: Some(at.namespace.clone()),
+            labels,
+            fields: String::new(),
+        }))
+    };
+    let pods = selected(PODS);
+    let revisions = selected(REVISIONS);
+    for (what, table) in [("pods", &pods), ("controllerrevisions.apps", &revisions)] {
+        if let Some(table) = table {
+            sources.add(what, table.reading());
+        }
+    }
+    let pods = readable(pods.as_deref(), |table| pods_of(&stored, table));
+    let revisions = readable(revisions.as_deref(), |table| {
+        let mut found = SetRevisions::default();
+        table.map(|_, object| found.add(&stored.set.meta.owner, object));
+        found
+    });
+    Known::new(stored, pods, revisions, nodes.by_name())
+}
+
+fn pods_of(stored: &StoredSet, table: &Table<Object>) -> SetPods {
+    let mut pods = SetPods::default();
+    table.map(|_, pod| pods.add(&stored.set.meta.owner, pod));
+    pods
+}
+
+/// What a table has. Without a selector there is nothing; without the right to read it is not known.
+fn readable<T: Default>(
+    table: Option<&Table<Object>>,
+    read: impl FnOnce(&Table<Object>) -> T,
+) -> Option<T> {
+    match table {
+        None => Some(T::default()),
+        Some(table) => match table.reading() {
+            Reading::NotAllowed | Reading::Loading => None,
+            _ => Some(read(table)),
+        },
+    }
+}
+
+fn groups(known: &Known, now: Timestamp) -> Value {
+    let groups = explain::all(known, now)
+        .groups
+        .into_iter()
+        .map(|mut group| {
+            group.nodes.truncate(SAMPLE);
+            json!(group)
+        });
+    groups.collect()
+}
+
+fn revisions(known: &Known, progress: &Progress) -> Value {
+    let mut stored: Vec<_> = known.revisions.iter().flat_map(|all| &all.stored).collect();
+    stored.sort_by_key(|one| std::cmp::Reverse(one.number));
+    let told = stored.into_iter().map(|one| {
+        json!({
+            "number": one.number, "hash": one.hash, "created": one.created,
+            "cause": one.change_cause, "current": progress.revision.as_deref() == Some(&*one.hash),
+            "image": one.template["spec"]["containers"][0]["image"],
+        })
+    });
+    told.collect()
+}
+
+/// Pausing is a field of ours alone.
+fn verbs(known: &Known, resource: Resource) -> Value {
+    let set = &known.stored.set;
+    let deleting = || Err(format!("{} is being deleted", set.meta.owner.name));
+    let when = |offered: bool| {
+        if set.meta.deleting {
+            deleting()
+        } else {
+            Ok(offered)
+        }
+    };
+    let older = known
+        .revisions
+        .as_ref()
+        .is_some_and(|all| all.stored.len() > 1);
+    let mut verbs = vec![
+        verb("undo", "Undo", when(older)),
+        verb("restart", "Restart", when(true)),
+    ];
+    if resource != NATIVE_DAEMON_SETS {
+        verbs.insert(0, verb("rollout-pause", "Pause", when(!set.spec.paused)));
+        verbs.insert(1, verb("rollout-resume", "Resume", when(set.spec.paused)));
+    }
+    verbs.into()
+}

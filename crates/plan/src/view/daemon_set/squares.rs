@@ -1,0 +1,37 @@
+//! The squares of a DaemonSet: one for each node that `explain` counts.
+
+use jiff::Timestamp;
+
+use super::explain::{Look as At, Place};
+use super::known::Known;
+use crate::view::squares::{Class, Look, Square};
+
+/// One square for each node.
+pub fn squares(known: &Known, now: Timestamp) -> Vec<Square> {
+    let at = At::at(known, now);
+    let squares = at.nodes.iter().map(|(name, node)| {
+        let (place, reason) = at.place(name, node);
+        let look = Look {
+            class: class(place),
+            place: format!("{place:?}"),
+            reason: reason.to_owned(),
+            words: At::refusal(node),
+        };
+        Square {
+            node: (*name).to_owned(),
+            look,
+        }
+    });
+    squares.collect()
+}
+
+/// The colour of a place. What is old waits for its turn, what is unavailable is being worked on.
+pub fn class(place: Place) -> Class {
+    match place {
+        Place::Updated => Class::Done,
+        Place::Waiting => Class::Active,
+        Place::Excused => Class::Failed,
+        Place::InTurn | Place::Kept => Class::Waiting,
+        Place::Stays | Place::Refused | Place::Gone | Place::Unknown => Class::LeftOut,
+    }
+}
