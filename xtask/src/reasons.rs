@@ -21,9 +21,10 @@ const PAGES: [&str; 3] = [
 const SOURCES: [&str; 2] = ["crates/plan/src", "crates/operator/src"];
 
 /// Words of several words that these sources have and that are no reasons of ours.
-const OTHER_WORDS: [&str; 26] = [
+const OTHER_WORDS: [&str; 27] = [
     "AlreadyExists",
     "BadRequest",
+    "ClusterRole",
     "ContainerCreating",
     "ControllerRevision",
     "DisruptionTarget",

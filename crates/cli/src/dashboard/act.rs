@@ -5,12 +5,11 @@ use carillon_dashboard::actions::{Act, Action, Verb};
 use carillon_dashboard::cluster::{
     BROADCAST_JOBS, CRON_JOBS, DAEMON_SETS, NATIVE_CRON_JOBS, NATIVE_DAEMON_SETS, Resource,
 };
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::args::{Cli, Verb as Typed};
 use crate::client::{Api, JOBS, Version, block_on, code};
 use crate::flags::Global;
 use crate::render::Screen;
@@ -20,6 +19,23 @@ use carillon_plan::cron_job::Api as Side;
 
 /// How often an object that changes meanwhile is read again: the status of a job at work changes all the time.
 const TRIES: usize = 30;
+
+/// The verbs that a button may be.
+#[derive(Debug, Parser)]
+struct Command {
+    #[command(subcommand)]
+    verb: Typed,
+}
+
+#[derive(Debug, Subcommand)]
+enum Typed {
+    Pause(pause::Pause),
+    Resume(pause::Resume),
+    Retry(retry::Retry),
+    Suspend(suspend::Suspend),
+    Trigger(trigger::Trigger),
+    Rollout(rollout::Rollout),
+}
 
 /// Carries actions out as commands.
 pub(super) struct Commands {
@@ -81,7 +97,7 @@ fn command(action: &Action) -> Result<Vec<String>> {
 async fn typed(global: &Global, action: &Action) -> Result<String> {
     let words = command(action)?;
     let program = std::iter::once("kubectl-carillon".to_owned());
-    let cli = Cli::try_parse_from(program.chain(words))?;
+    let typed = Command::try_parse_from(program.chain(words))?;
     let global = Global {
         namespace: Some(action.namespace.clone()),
         ..global.clone()
@@ -91,7 +107,7 @@ async fn typed(global: &Global, action: &Action) -> Result<String> {
         let object = stored(&api, action.resource, &action.name).await?;
         let api = api.only_of(version(action, &object)?);
         let mut screen = Screen::kept();
-        match dispatch(&api, &cli.verb, &mut screen).await {
+        match dispatch(&api, &typed.verb, &mut screen).await {
             Ok(_) => return Ok(screen.into_kept()),
             Err(error) if is_conflict(&error) => {}
             Err(error) => return Err(error),
@@ -108,7 +124,6 @@ async fn dispatch(api: &Api, verb: &Typed, screen: &mut Screen) -> Result<u8> {
         Typed::Suspend(args) => suspend::run(api, args, screen).await,
         Typed::Trigger(args) => trigger::run(api, args, screen).await,
         Typed::Rollout(args) => rollout::run(api, args, screen).await,
-        _ => bail!("no button does that"),
     }
 }
 
@@ -187,7 +202,7 @@ mod tests {
             let words = command(&action(verb, resource)).unwrap();
             assert_eq!(words.join(" "), expected);
             let line = std::iter::once("kubectl-carillon".to_owned()).chain(words);
-            assert!(Cli::try_parse_from(line).is_ok(), "{expected}");
+            assert!(Command::try_parse_from(line).is_ok(), "{expected}");
         }
         assert!(command(&action(Verb::Trigger, NATIVE_CRON_JOBS)).is_err());
         assert!(command(&action(Verb::Pause, CRON_JOBS)).is_err());
