@@ -100,7 +100,25 @@ pub(crate) struct Api {
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     pub(crate) uid: String,
-    pub(crate) resource_version: String,
+    pub(crate) generation: i64,
+    pub(crate) stored: String,
+}
+
+impl Version {
+    /// Why an object is not the one that was seen, if so.
+    pub(crate) fn differs(&self, object: &Value) -> Option<String> {
+        let meta = &object["metadata"];
+        let name = meta["name"].as_str().unwrap_or_default();
+        if meta["uid"] != *self.uid {
+            return Some(format!(
+                "{name} was deleted, and another of this name is there: look at it first"
+            ));
+        }
+        let changed = meta["generation"].as_i64().unwrap_or(0) != self.generation;
+        changed.then(|| {
+            format!("{name} was changed by somebody since this page showed it: look at it, and try again")
+        })
+    }
 }
 
 /// What became of a question for an object.
@@ -157,11 +175,27 @@ impl Api {
         })
     }
 
-    /// Merges nothing into an object but into this version of it: the API server answers 409 otherwise.
-    pub(crate) fn only_of(self, version: Version) -> Self {
+    /// The same connection for a namespace, and for this version of an object: another one is neither read nor
+    /// changed.
+    pub(crate) fn only_of(&self, namespace: &str, version: Option<Version>) -> Self {
         Self {
-            only_of: Some(version),
-            ..self
+            client: self.client.clone(),
+            streams: self.streams.clone(),
+            server: self.server.clone(),
+            namespace: namespace.to_owned(),
+            only_of: version,
+        }
+    }
+
+    /// An object that was read, if it is the one that was seen.
+    fn as_seen(&self, object: Value) -> Result<Value> {
+        match self
+            .only_of
+            .as_ref()
+            .and_then(|version| version.differs(&object))
+        {
+            Some(why) => Err(anyhow!(why)),
+            None => Ok(object),
         }
     }
 
@@ -173,13 +207,12 @@ impl Api {
     /// A merge patch that holds for the version that was seen.
     fn held(&self, patch: &Value) -> Value {
         let mut patch = patch.clone();
-        if let Some(Version {
-            uid,
-            resource_version,
-        }) = &self.only_of
-        {
-            patch["metadata"]["uid"] = uid.as_str().into();
-            patch["metadata"]["resourceVersion"] = resource_version.as_str().into();
+        if let Some(seen) = &self.only_of {
+            patch["metadata"]["uid"] = seen.uid.as_str().into();
+            // A verb that reads by itself holds for what it has read, which is as it was seen.
+            if patch["metadata"]["resourceVersion"].is_null() {
+                patch["metadata"]["resourceVersion"] = seen.stored.as_str().into();
+            }
         }
         patch
     }
@@ -288,7 +321,7 @@ impl Api {
     /// One job, as stored. When there is none, the error says what there is.
     pub(crate) async fn job(&self, name: &str) -> Result<Value> {
         match self.get(self.path(JOBS, name)).await {
-            Ok(job) => Ok(job),
+            Ok(job) => self.as_seen(job),
             Err(error) if code(&error) == Some(404) => Err(self.missing(name).await),
             Err(error) => Err(self
                 .explain(error, &format!("reading BroadcastJob {name}"))

@@ -2,6 +2,8 @@
 
 mod act;
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result};
 use carillon_dashboard::actions::Act;
 use carillon_dashboard::cluster::Cluster;
@@ -43,13 +45,13 @@ pub(crate) fn run(global: &Global, args: &Dashboard, screen: &mut Screen) -> Res
 }
 
 async fn serve(global: &Global, args: &Dashboard, screen: &mut Screen) -> Result<u8> {
-    let api = Api::connect(&global.target()).await?;
+    let api = Arc::new(Api::connect(&global.target()).await?);
     let cluster = Cluster::new(api.watching(), global.namespace.clone());
     let bound = Server::bind(args.port).await;
     let server = bound.with_context(|| format!("listening on 127.0.0.1:{}", args.port))?;
     let act = args
         .actions
-        .then(|| -> Box<dyn Act> { Box::new(Commands::new(global.clone())) });
+        .then(|| -> Box<dyn Act> { Box::new(Commands::new(api.clone())) });
     screen.line(&server.url())?;
     let may = if args.actions {
         "Its buttons change objects."

@@ -1,5 +1,6 @@
 //! `logs`: what the containers of a job have printed, node by node.
 
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
@@ -25,11 +26,20 @@ const MOST_LINES: u32 = 100;
 /// So much of logs that differ is kept before it is printed.
 const MOST_BYTES: usize = 64 << 20;
 
+/// When logs that are alike are printed once.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
+enum FoldWhen {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
 /// Print the logs of a job's pods, node by node
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Of each node that has a result: its last attempt, in the order of the nodes' names. Logs that differ only in
-numbers and in the names of node and pod are printed once, with all nodes: --unfolded prints each. Pods that are gone have no log:
+Of each node that has a result: its last attempt, in the order of the nodes' names. On a terminal, logs that differ
+only in numbers and in the names of node and pod are printed once, with all nodes. Pods that are gone have no log:
 their last words stand in their results. It needs the right to get pods and pods/log. It ends with 1 when a log could
 not be read, or all pods are gone.
 
@@ -38,7 +48,7 @@ Examples:
   kubectl carillon logs fix-kernel
 
   # Of each node for itself
-  kubectl carillon logs fix-kernel --unfolded
+  kubectl carillon logs fix-kernel --fold=never
 
   # Only of the nodes that have failed, all of it
   kubectl carillon logs fix-kernel --failed --tail=-1
@@ -73,9 +83,9 @@ struct Lines {
     /// The time before each line
     #[arg(long)]
     timestamps: bool,
-    /// Each node for itself, also where several have printed the same; so are more than 100 lines of each
-    #[arg(long)]
-    unfolded: bool,
+    /// Print logs that differ only in numbers and names once: auto means on a terminal. Never more than 100 lines of each
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
+    fold: FoldWhen,
 }
 
 /// What became of the logs of an attempt.
@@ -100,7 +110,7 @@ pub(crate) async fn run(api: &Api, args: &Logs, screen: &mut Screen) -> Result<u
     let last = records.len() - 1;
     let several = last > 0;
     let mut outcomes = Vec::new();
-    let mut fold = folds(args).then(Fold::default);
+    let mut fold = folds(args, std::io::stdout().is_terminal()).then(Fold::default);
     for (index, record) in records.iter().enumerate() {
         let attempt = Attempt {
             record,
@@ -129,10 +139,15 @@ pub(crate) async fn run(api: &Api, args: &Logs, screen: &mut Screen) -> Result<u
     Ok(if failed { ERROR } else { DONE })
 }
 
-/// Whether logs that are alike are printed once.
-fn folds(args: &Logs) -> bool {
+/// Whether logs that are alike are printed once: for people, who look at a terminal. A pipe gets each.
+fn folds(args: &Logs, terminal: bool) -> bool {
     let short = tail(args).is_some_and(|lines| lines <= MOST_LINES);
-    short && args.attempts.node.is_none() && !args.lines.unfolded
+    let wanted = match args.lines.fold {
+        FoldWhen::Auto => terminal,
+        FoldWhen::Always => true,
+        FoldWhen::Never => false,
+    };
+    short && args.attempts.node.is_none() && wanted
 }
 
 fn print_alike(all: &[Alike], screen: &mut Screen) -> Result<ControlFlow<()>> {
@@ -403,10 +418,12 @@ mod tests {
             (&["--tail=101"], false),
             (&["--tail=-1"], false),
             (&["--node", "n", "--tail=5"], false),
-            (&["--unfolded"], false),
+            (&["--fold=never"], false),
         ] {
-            assert_eq!(folds(&logs(args)), expected, "{args:?}");
+            assert_eq!(folds(&logs(args), true), expected, "{args:?}");
         }
+        // Who searches a pipe for a node is to find it.
+        assert!(!folds(&logs(&[]), false) && folds(&logs(&["--fold=always"]), false));
     }
 
     #[test]

@@ -397,9 +397,10 @@ fn what_a_job_that_failed_fast_has_not_started_is_served_by_a_retry_of_what_is_u
     // n1 was not started, and the cordoned n2 has failed.
     let cluster = Cluster::new(vec![failed_fast], vec![fails("n2")]);
     let output = cluster.run(&["explain", "fix"]);
-    let expected = "1 node was not started. To run the job there and where it has failed: kubectl carillon \
-                    retry fix --unfinished\n";
-    assert_eq!(text(&output.stderr), expected);
+    let expected = "Next: 1 node was not started; to run the job there and where it has failed: kubectl carillon \
+                    retry fix --unfinished.\n";
+    let said = text(&output.stdout);
+    assert!(said.ends_with(expected), "{said}");
     let output = cluster.run(&["retry", "fix", "--unfinished"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let expected = "broadcastjob.carillon.dev/fix-retry-1 created for 2 nodes: n1, n2\n";

@@ -59,7 +59,10 @@ struct Sources(Vec<(String, Reading)>);
 
 impl Sources {
     fn add(&mut self, what: impl Into<String>, reading: Reading) {
-        self.0.push((what.into(), reading));
+        let source = (what.into(), reading);
+        if !self.0.contains(&source) {
+            self.0.push(source);
+        }
     }
 
     /// Those that are not up to date.
@@ -77,9 +80,7 @@ impl Sources {
     }
 
     fn loading(&self) -> bool {
-        self.0
-            .iter()
-            .any(|(_, reading)| *reading == Reading::Loading)
+        self.0.iter().any(|(_, reading)| reading.is_loading())
     }
 }
 

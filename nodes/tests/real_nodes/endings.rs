@@ -363,10 +363,10 @@ fn what_containers_print_is_read_node_by_node() {
         .iter()
         .flat_map(|node| numbered(3, &format!("[{node}] ")))
         .collect();
-    assert_eq!(lines(&["logs", "prints", "--unfolded"]), ends);
+    assert_eq!(lines(&["logs", "prints", "--fold=never"]), ends);
     let mut folded = vec![format!("the same on 3 nodes: {}", bench.nodes.join(", "))];
     folded.extend_from_slice(&ends[..10]);
-    assert_eq!(lines(&["logs", "prints"]), folded);
+    assert_eq!(lines(&["logs", "prints", "--fold=always"]), folded);
     assert_eq!(
         lines(&["logs", "prints", "--node", "node-1"]),
         numbered(1, "")
@@ -387,7 +387,7 @@ fn what_containers_print_is_read_node_by_node() {
             "prints",
             "--all-containers",
             "--tail=1",
-            "--unfolded"
+            "--fold=never"
         ]),
         each
     );
@@ -399,7 +399,7 @@ fn what_containers_print_is_read_node_by_node() {
             .replace('"', ""),
     ]);
     assert_eq!(
-        lines(&["logs", "prints", "--unfolded"]),
+        lines(&["logs", "prints", "--fold=never"]),
         ends[10..],
         "those that are left"
     );

@@ -27,7 +27,7 @@ impl Api {
         let name = &wanted.name;
         for side in wanted.sides() {
             match self.get(self.path(kind.of(*side), name)).await {
-                Ok(object) => return Ok(Some(object)),
+                Ok(object) => return self.as_seen(object).map(Some),
                 Err(error) if code(&error) == Some(404) => {}
                 // Whoever asks for any of that name need not know that there are two APIs.
                 Err(error) if code(&error) == Some(403) && *side != wanted.sides()[0] => {}

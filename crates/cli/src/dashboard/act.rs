@@ -1,5 +1,7 @@
 //! A button runs the command that a person would type, for the version of the object that is there now.
 
+use std::sync::Arc;
+
 use anyhow::{Result, bail};
 use carillon_dashboard::actions::{Act, Action, Verb};
 use carillon_dashboard::cluster::{
@@ -9,9 +11,9 @@ use clap::{Parser, Subcommand};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio::runtime::Handle;
 
-use crate::client::{Api, JOBS, Version, block_on, code};
-use crate::flags::Global;
+use crate::client::{Api, JOBS, Version, code};
 use crate::render::Screen;
 use crate::two_apis::{CRONS, SETS};
 use crate::{pause, retry, rollout, suspend, trigger};
@@ -39,20 +41,22 @@ enum Typed {
 
 /// Carries actions out as commands.
 pub(super) struct Commands {
-    global: Global,
+    api: Arc<Api>,
 }
 
 impl Commands {
-    pub(super) fn new(global: Global) -> Self {
-        Self { global }
+    /// With the connection of the pages: whatever the kubeconfig says later, it is the same cluster.
+    pub(super) fn new(api: Arc<Api>) -> Self {
+        Self { api }
     }
 }
 
 impl Act for Commands {
     fn act(&self, action: Action) -> BoxFuture<'_, Result<String, String>> {
-        let global = self.global.clone();
+        let api = self.api.clone();
+        let runtime = Handle::current();
         // Verbs print, and are not made to be sent between threads.
-        let done = tokio::task::spawn_blocking(move || block_on(typed(&global, &action)));
+        let done = tokio::task::spawn_blocking(move || runtime.block_on(typed(&api, &action)));
         async move {
             match done.await {
                 Ok(done) => done.map_err(|error| format!("{error:#}")),
@@ -94,18 +98,15 @@ fn command(action: &Action) -> Result<Vec<String>> {
     Ok(words.chain([format!("{prefix}/{name}")]).collect())
 }
 
-async fn typed(global: &Global, action: &Action) -> Result<String> {
+async fn typed(api: &Api, action: &Action) -> Result<String> {
     let words = command(action)?;
     let program = std::iter::once("kubectl-carillon".to_owned());
     let typed = Command::try_parse_from(program.chain(words))?;
-    let global = Global {
-        namespace: Some(action.namespace.clone()),
-        ..global.clone()
-    };
+    let namespace = &action.namespace;
     for _ in 0..TRIES {
-        let api = Api::connect(&global.target()).await?;
+        let api = api.only_of(namespace, None);
         let object = stored(&api, action.resource, &action.name).await?;
-        let api = api.only_of(version(action, &object)?);
+        let api = api.only_of(namespace, Some(version(action, &object)?));
         let mut screen = Screen::kept();
         match dispatch(&api, &typed.verb, &mut screen).await {
             Ok(_) => return Ok(screen.into_kept()),
@@ -145,21 +146,19 @@ async fn stored(api: &Api, resource: Resource, name: &str) -> Result<Value> {
 
 /// The version that is there, if it is still the object that was looked at.
 fn version(action: &Action, object: &Value) -> Result<Version> {
-    let meta = &object["metadata"];
-    let name = &action.name;
-    if meta["uid"] != *action.uid {
-        bail!("{name} was deleted, and another of this name is there: look at it first");
+    let version = Version {
+        uid: action.uid.clone(),
+        generation: action.generation,
+        stored: text(&object["metadata"]["resourceVersion"]),
+    };
+    match version.differs(object) {
+        Some(why) => bail!(why),
+        None => Ok(version),
     }
-    if meta["generation"].as_i64().unwrap_or(0) != action.generation {
-        bail!(
-            "{name} was changed by somebody since this page showed it: look at it, and try again"
-        );
-    }
-    let text = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();
-    Ok(Version {
-        uid: text("uid"),
-        resource_version: text("resourceVersion"),
-    })
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn is_conflict(error: &anyhow::Error) -> bool {
@@ -213,8 +212,7 @@ mod tests {
         let of = |uid: &str, generation: i64| {
             let object =
                 json!({"metadata": {"uid": uid, "generation": generation, "resourceVersion": "9"}});
-            version(&action(Verb::Pause, BROADCAST_JOBS), &object)
-                .map(|version| version.resource_version)
+            version(&action(Verb::Pause, BROADCAST_JOBS), &object).map(|version| version.stored)
         };
         assert_eq!(of("u1", 3).unwrap(), "9");
         assert!(

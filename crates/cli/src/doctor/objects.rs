@@ -85,10 +85,12 @@ impl Objects {
         let within = Within::Namespace(SYSTEM);
         let selector = controllers::SELECTOR;
         let manager = api.seen(PODS, within, selector, |pod| pod).await?;
+        let unseen = [manager.as_ref().err(), operators.as_ref().err()];
+        let unseen = unseen.into_iter().flatten().next().cloned();
         let manager = manager.unwrap_or_default();
         let operators = operators.as_deref().unwrap_or_default();
         let check = controllers::check(&self.shared, &manager, operators, Timestamp::now());
-        Ok(check.without(self.unshared.clone()))
+        Ok(check.without(self.unshared.clone()).without(unseen))
     }
 
     /// Those that may still create pods. Those of Kubernetes, too, where an operator serves them.

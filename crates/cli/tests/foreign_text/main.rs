@@ -69,7 +69,7 @@ fn every_verb_prints_foreign_text_without_what_could_mislead() {
     for format in ["", "wide", "name", "json", "yaml"] {
         for verb in [
             &["get"][..],
-            &["get", "open"],
+            &["get", "cbj/open"],
             &["get", "-A"],
             &["results", "open"],
             &["results", "open", "--node", "node-1"],

@@ -14,6 +14,7 @@ const root = new URL(".", location.href);
 let stream = null;
 let view = null;
 let shownHash = null;
+let followed = null;
 
 /** `#/RESOURCE/NAMESPACE/NAME?filter`: everything that is on the screen is in the address. */
 export function route() {
@@ -40,6 +41,7 @@ export function say(text) {
 }
 
 export function tell(text, bad) {
+  if (notice.textContent === printable(text)) return;
   notice.textContent = printable(text);
   notice.classList.toggle("bad", Boolean(bad));
   notice.hidden = !text;
@@ -58,6 +60,7 @@ export async function ask(path, body) {
 /** Follows a page. A connection that is lost comes back by itself, and the server sends all of it again. */
 export function follow(asked) {
   stream?.close();
+  followed = asked;
   stream = new EventSource(new URL(`api/stream?${new URLSearchParams(asked)}`, root));
   const bytes = { received: 0 };
   stream.onopen = () => connected(true);
@@ -79,7 +82,7 @@ function connected(is) {
 
 /** What is not up to date, or not for whoever looks. */
 export function sources(told) {
-  const lost = told.filter((one) => one.state === "lost");
+  const lost = told.filter((one) => one.state === "lost" || one.state === "notYet");
   if (lost.length) {
     linkState.textContent = `the API server does not answer: ${lost[0].why}`;
     linkState.classList.add("lost");
@@ -94,8 +97,11 @@ export function sources(told) {
 }
 
 function closeSide() {
+  if (side.hidden) return;
   side.hidden = true;
   side.replaceChildren();
+  remember({ node: "" });
+  document.getElementById("grid")?.focus();
 }
 
 export function openSide(...children) {
@@ -109,12 +115,15 @@ function show() {
   if (location.hash === shownHash) return;
   shownHash = location.hash;
   view?.end?.();
-  closeSide();
+  side.hidden = true;
+  side.replaceChildren();
   tell("");
   const { resource, namespace, name, query } = route();
   main.replaceChildren(make("p.soft", {}, "Loading …"));
-  document.getElementById("to-objects").toggleAttribute("aria-current", resource === "");
-  document.getElementById("to-runs").toggleAttribute("aria-current", resource === "runs");
+  for (const [id, is] of [["to-objects", resource === ""], ["to-runs", resource === "runs"]]) {
+    if (is) document.getElementById(id).setAttribute("aria-current", "page");
+    else document.getElementById(id).removeAttribute("aria-current");
+  }
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (resource === "") view = new Objects(main);
   else if (resource === "runs") view = new Runs(main);
@@ -124,6 +133,11 @@ function show() {
 }
 
 addEventListener("hashchange", show);
+// A browser has few connections to one server: a tab that nobody sees gives its own back.
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) stream?.close();
+  else if (followed && stream?.readyState === EventSource.CLOSED) follow(followed);
+});
 addEventListener("keydown", (event) => {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "");
   if (event.key === "Escape") {

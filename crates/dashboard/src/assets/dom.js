@@ -47,7 +47,7 @@ export const CLASSES = ["done", "active", "failed", "waiting", "leftOut"];
 const WORDS = {
   broadcastjob: ["done", "active", "failed", "waiting", "left out"],
   daemonset: ["updated", "unavailable", "excused", "old", "left out"],
-  job: ["done", "active", "failed", "waiting", "not started"],
+  job: ["done", "active", "failed", "waiting", "not finished"],
 };
 
 /** What the classes are called on a page. */
@@ -56,10 +56,10 @@ export function words(page) {
 }
 
 /** Done fills from the left; what has failed, what runs and what is left out never looks like progress. */
-export function bar(counts, large) {
+export function bar(counts, large, page) {
   const parts = ["done", "active", "failed", "waiting"].map((name) =>
     make(`span.${name}`, { style: { width: `${counts.nodes ? (100 * counts[name]) / counts.nodes : 0}%` } }));
-  const told = CLASSES.map((name, at) => `${counts[name]} ${words()[at]}`).join(", ");
+  const told = CLASSES.map((name, at) => `${counts[name]} ${words(page)[at]}`).join(", ");
   return make(large ? "div.bar.large" : "div.bar", { role: "img", "aria-label": `${told} of ${counts.nodes}` }, parts);
 }
 

@@ -89,9 +89,11 @@ export class Grid {
   }
 
   fleet({ groups, nodes }) {
+    const at = this.nodes[this.cursor];
     Object.assign(this, { groups, nodes, looks: [], squares: new Array(nodes.length).fill(-1) });
-    this.cursor = Math.min(this.cursor, nodes.length - 1);
-    this.layout();
+    this.cursor = nodes.indexOf(at);
+    // What they look like follows at once.
+    if (!nodes.length) this.layout();
   }
 
   add(looks) {
@@ -249,9 +251,13 @@ export class Grid {
     this.cursor = at;
     this.whole = true;
     this.ask();
-    const frame = this.canvas.getBoundingClientRect();
     const [x, y] = this.boxes[at];
-    this.show(at, frame.left + x, frame.top + y);
+    let top = this.canvas.getBoundingClientRect().top + y;
+    if (top < 0 || top > innerHeight - this.size) {
+      scrollBy(0, top - innerHeight / 2);
+      top = this.canvas.getBoundingClientRect().top + y;
+    }
+    this.show(at, this.canvas.getBoundingClientRect().left + x, top);
     this.say(this.told(at));
   }
 

@@ -14,12 +14,16 @@ export class ObjectPage {
     this.filterText = query.get("q") ?? "";
     this.classes = new Set((query.get("state") ?? "").split(",").filter(Boolean));
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
-    this.repaint = () => this.told?.counts && this.counts(this.told);
+    this.repaint = () => {
+      this.chips = null;
+      if (this.told?.counts) this.counts(this.told);
+    };
     this.scheme.addEventListener("change", this.repaint);
     this.parts = Object.fromEntries(["title", "buttons", "said", "counts", "tools", "grid", "rest"].map((name) => [name, make("div")]));
   }
 
   end() {
+    this.asked = null;
     this.scheme.removeEventListener("change", this.repaint);
     this.grid?.end();
     document.getElementById("tip")?.remove();
@@ -93,15 +97,32 @@ export class ObjectPage {
 
   counts(told) {
     const { counts } = told;
-    if (!counts) return this.parts.counts.replaceChildren();
+    if (!counts) {
+      this.chips = null;
+      return this.parts.counts.replaceChildren();
+    }
     const names = words(told.page);
-    const chips = CLASSES.map((name, at) => make("button.chip", {
+    if (this.chips && this.chipsOf === told.page) return this.recount(told, counts);
+    this.chipsOf = told.page;
+    const chips = this.chips = CLASSES.map((name, at) => make("button.chip", {
       "aria-pressed": String(this.classes.has(name)), "data-class": name,
       onclick: () => this.toggle(name), title: `Show only: ${names[at]}`,
     }, sample(name), make("b", {}, counts[name]), ` ${names[at]}`));
-    const total = make("span", { id: "total" }, `${counts.nodes} ${told.page === "job" ? "in all" : "nodes"}`);
-    const wrong = sum(counts) === counts.nodes ? [] : [make("span.bad", {}, "the counts do not sum up")];
-    this.parts.counts.replaceChildren(bar(counts, true), make("div.legend", {}, chips, total, wrong));
+    this.total = make("span", { id: "total" });
+    this.bar = make("div");
+    this.parts.counts.replaceChildren(this.bar, make("div.legend", {}, chips, this.total));
+    return this.recount(told, counts);
+  }
+
+  /** What has the focus stays: only numbers change. */
+  recount(told, counts) {
+    CLASSES.forEach((name, at) => {
+      this.chips[at].querySelector("b").textContent = counts[name];
+      this.chips[at].setAttribute("aria-pressed", String(this.classes.has(name)));
+    });
+    const wrong = sum(counts) === counts.nodes ? "" : ": the counts do not sum up";
+    this.total.textContent = `${counts.nodes} ${told.page === "job" ? "in all" : "nodes"}${wrong}`;
+    this.bar.replaceChildren(bar(counts, true, told.page));
   }
 
   toggle(name) {
@@ -172,13 +193,12 @@ export class ObjectPage {
   async openNode(node) {
     if (this.told.page === "job") return openSide(make("h2", {}, `Index ${node}`), make("p", {}, this.grid?.told(Number(node)) ?? ""));
     remember({ node });
+    this.asked = node;
     const { resource, namespace, name } = this.told;
-    try {
-      const one = await ask(`api/node?${new URLSearchParams({ resource, namespace, name, node })}`);
-      openSide(...explained(one, this.told));
-    } catch (error) {
-      openSide(make("h2", {}, node), make("p.bad", {}, error.message));
-    }
+    const answer = await ask(`api/node?${new URLSearchParams({ resource, namespace, name, node })}`).then(
+      (one) => explained(one, this.told), (error) => [make("h2", {}, node), make("p.bad", {}, error.message)]);
+    // Of two that were asked about the last one counts, and none after the page has been left.
+    if (this.asked === node) openSide(...answer);
     return null;
   }
 

@@ -21,6 +21,9 @@ use super::{Resource, Selection};
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
+/// So long a watch lasts until it is begun again where it was.
+const TIMEOUT_SECONDS: u32 = 45;
+
 /// Namespace and name.
 type Id = (Arc<str>, Arc<str>);
 
@@ -38,12 +41,28 @@ pub enum Reading {
     NotServed,
     /// What it has may be old: the API server does not answer.
     Lost(String),
+    /// It has nothing yet: the API server does not answer.
+    NotYet(String),
+}
+
+impl Reading {
+    /// Whether there is nothing yet that could be shown.
+    pub fn is_loading(&self) -> bool {
+        matches!(self, Self::Loading | Self::NotYet(_))
+    }
+
+    /// Whether it has what the API server has, or had.
+    pub fn is_known(&self) -> bool {
+        matches!(self, Self::Live | Self::Lost(_))
+    }
 }
 
 #[derive(Debug)]
 struct Content<T> {
     rows: BTreeMap<Id, T>,
     reading: Reading,
+    /// Whether it has been listed once.
+    listed: bool,
     version: u64,
 }
 
@@ -75,6 +94,7 @@ impl<T: Send + Sync + 'static> Table<T> {
             content: RwLock::new(Content {
                 rows: BTreeMap::new(),
                 reading: Reading::Loading,
+                listed: false,
                 version: 0,
             }),
             task: RwLock::default(),
@@ -88,6 +108,8 @@ impl<T: Send + Sync + 'static> Table<T> {
         let config = watcher::Config {
             label_selector: some(&selection.labels),
             field_selector: some(&selection.fields),
+            // A connection that is half open is noticed after so long.
+            timeout: Some(TIMEOUT_SECONDS),
             ..watcher::Config::default()
         };
         let api = api(client, selection);
@@ -199,11 +221,19 @@ impl<T> Feed<T> {
                 Ok(Event::InitDone) => {
                     content.rows = std::mem::take(&mut listed);
                     content.reading = Reading::Live;
+                    content.listed = true;
                     reached = true;
                 }
                 Ok(Event::Apply(object)) => content.rows.extend(self.row(object)),
                 Ok(Event::Delete(object)) => drop(content.rows.remove(&id(&object))),
-                Err(error) => content.reading = reading(&error),
+                Err(error) => {
+                    let listed = content.listed;
+                    content.reading = match reading(&error) {
+                        // What was never listed is not known to be empty.
+                        Reading::Lost(why) if !listed => Reading::NotYet(why),
+                        reading => reading,
+                    };
+                }
             }
             content.version += 1;
             drop(content);

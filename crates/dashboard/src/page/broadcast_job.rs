@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::around::{head, verb};
 use super::{Explained, Fleet, ObjectAddress, Page, Sources, missing};
-use crate::cluster::{BROADCAST_JOBS, Cluster, Object, Reading};
+use crate::cluster::{BROADCAST_JOBS, Cluster, Object};
 
 /// Values that a label may have to group nodes by it.
 const MOST_GROUPS: usize = 64;
@@ -50,19 +50,21 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress) -> Page {
     page["page"] = "broadcastjob".into();
     page["headline"] = progress.headline().into();
     page["progress"] = json!(progress);
-    page["counts"] = json!(fleet.counts());
-    page["groups"] = groups(explain::job(&known.family, job, &known.nodes));
+    if known.whole {
+        page["counts"] = json!(fleet.counts());
+        page["groups"] = groups(explain::job(&known.family, job, &known.nodes));
+        page["groupings"] = json!(grouping_labels(&known.nodes, MOST_GROUPS));
+    }
     page["failures"] = failures(&known);
-    page["groupings"] = json!(grouping_labels(&known.nodes, MOST_GROUPS));
     page["family"] = known.family.iter().map(relative).collect();
     page["paused"] = job.paused.into();
     page["verbs"] = verbs(job, progress.failed);
     page["facts"] = facts(&known.object);
-    page["nodesKnown"] = known.nodes_known.into();
     page["sources"] = sources.told();
     Page {
         head: page,
-        fleet: Some(fleet),
+        // Without nodes or results a square would say what nobody knows.
+        fleet: known.whole.then_some(fleet),
     }
 }
 
@@ -89,7 +91,8 @@ struct KnownJob {
     object: Object,
     family: Vec<Relative>,
     nodes: Nodes,
-    nodes_known: bool,
+    /// Nodes and results could be read.
+    whole: bool,
 }
 
 fn known(cluster: &Cluster, at: &ObjectAddress, sources: &mut Sources) -> Option<KnownJob> {
@@ -102,9 +105,11 @@ fn known(cluster: &Cluster, at: &ObjectAddress, sources: &mut Sources) -> Option
     let all: Vec<Object> = all.into_iter().flatten().collect();
     let others: Vec<&Value> = all.iter().map(|job| &**job).collect();
     let (_, members) = kin::family(&object, &others);
+    let mut whole = nodes.reading().is_known();
     let family = members.into_iter().map(|stored| {
         let table = cluster.slices(&at.namespace, stored.job.meta.owner.uid);
         sources.add("noderesultslices.carillon.dev", table.reading());
+        whole &= table.reading().is_known();
         let mut slices = table.map(|_, slice| slice.clone());
         slices.sort_by_key(|slice| slice.index);
         Relative::new(stored, slices)
@@ -114,7 +119,7 @@ fn known(cluster: &Cluster, at: &ObjectAddress, sources: &mut Sources) -> Option
         object,
         family,
         nodes: nodes.by_name(),
-        nodes_known: nodes.reading() == Reading::Live,
+        whole,
     })
 }
 

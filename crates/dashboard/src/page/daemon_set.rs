@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::around::{head, verb};
 use super::{Explained, Fleet, ObjectAddress, Page, Sources, missing};
 use crate::cluster::{
-    Cluster, NATIVE_DAEMON_SETS, Object, PODS, REVISIONS, Reading, Resource, Selection, Table,
+    Cluster, NATIVE_DAEMON_SETS, Object, PODS, REVISIONS, Resource, Selection, Table,
 };
 
 const MOST_GROUPS: usize = 64;
@@ -33,20 +33,24 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress, now: Timestamp) -> Pag
     if known.stored.set.native && known.pods.is_some() {
         progress.look(&known, now);
     }
+    let whole = known.pods.is_some() && cluster.nodes().reading().is_known();
     let fleet = Fleet::grouped(squares(&known, now), &known.nodes, &at.group);
     let mut page = head(cluster, at, &object, &mut sources);
     page["page"] = "daemonset".into();
     page["headline"] = progress.headline().into();
     page["progress"] = json!(progress);
-    page["counts"] = json!(fleet.counts());
-    page["groups"] = groups(&known, now);
-    page["groupings"] = json!(grouping_labels(&known.nodes, MOST_GROUPS));
+    if whole {
+        page["counts"] = json!(fleet.counts());
+        page["groups"] = groups(&known, now);
+        page["groupings"] = json!(grouping_labels(&known.nodes, MOST_GROUPS));
+    }
     page["revisions"] = revisions(&known, &progress);
     page["verbs"] = verbs(&known, at.resource);
     page["sources"] = sources.told();
     Page {
         head: page,
-        fleet: Some(fleet),
+        // Without nodes or pods a square would say what nobody knows.
+        fleet: whole.then_some(fleet),
     }
 }
 
@@ -115,8 +119,8 @@ fn readable<T: Default>(
     match table {
         None => Some(T::default()),
         Some(table) => match table.reading() {
-            Reading::NotAllowed | Reading::Loading => None,
-            _ => Some(read(table)),
+            reading if reading.is_known() => Some(read(table)),
+            _ => None,
         },
     }
 }

@@ -79,13 +79,16 @@ fn broadcast_job(object: &Value) -> (Option<Counts>, String, Tone) {
     ]
     .map(count);
     let nodes = (count(progress.desired) + left_out).max(done + active + failed + left_out);
+    let rest = nodes - done - active - failed - left_out;
+    // What a job that has ended has not started, it never will.
+    let ended = progress.standing.has_ended();
     let counts = Counts {
         nodes,
         done,
         active,
         failed,
-        waiting: nodes - done - active - failed - left_out,
-        left_out,
+        waiting: if ended { 0 } else { rest },
+        left_out: if ended { left_out + rest } else { left_out },
     };
     let tone = match progress.standing {
         Standing::Complete if failed == 0 => GOOD,
@@ -166,8 +169,6 @@ pub(super) fn runs(cluster: &Cluster, now: Timestamp) -> Page {
             }));
         }
     }
-    // Of each CronJob the same two are named.
-    sources.0.dedup();
     Page {
         head: json!({
             "page": "runs", "rows": rows, "namespace": cluster.namespace(),

@@ -22,6 +22,8 @@ use super::State as Server;
 use crate::cluster::Resource;
 use crate::page::{self, Address, Fleet, ObjectAddress, Page};
 
+/// So many ways to look are numbered before it is begun anew, or two for each square.
+const LOOKS_AT_LEAST: usize = 1000;
 /// A page is made no more often than this.
 const EVERY: Duration = Duration::from_millis(250);
 /// And no more often than takes this share of the time.
@@ -194,7 +196,11 @@ impl Sent {
 
     fn tell_fleet(&mut self, fleet: &Fleet, told: &mut Vec<(&'static str, Value)>) {
         let names = fleet.squares.iter().map(|square| square.node.as_str());
-        if fleet.groups != self.groups || !names.clone().eq(self.nodes.iter().map(String::as_str)) {
+        let too_many = self.looks.len() > LOOKS_AT_LEAST.max(2 * self.nodes.len());
+        if too_many
+            || fleet.groups != self.groups
+            || !names.clone().eq(self.nodes.iter().map(String::as_str))
+        {
             self.nodes = names.map(str::to_owned).collect();
             self.groups.clone_from(&fleet.groups);
             // What is numbered grows with each message of a pod: a new grid begins anew.

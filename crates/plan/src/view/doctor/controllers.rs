@@ -92,21 +92,23 @@ fn both(one: &Shared, now: Timestamp) -> Option<Finding> {
                 "if the one was stopped a moment ago, ask again in ten minutes",
                 "",
             )
-            .or("stop that of kube-controller-manager", flags(&KINDS))
-            .or("or have Carillon no longer serve it", no_longer()),
+            .or(
+                "stop that of kube-controller-manager, for this kind alone: docs/coming-from-kube-controller-manager.md",
+                "",
+            )
+            .or(NO_LONGER, ""),
     )
 }
 
-fn flags(plurals: &[&str]) -> String {
-    let off = plurals
-        .iter()
-        .map(|plural| format!(",-{}", controller(plural)));
-    format!("--controllers=*{}", off.collect::<String>())
+/// What to add to a flag. What it has else stays: a list that is replaced starts or stops other controllers.
+fn add_to_flag(plural: &str) -> (String, String) {
+    let what =
+        "stop that of kube-controller-manager: add to the end of its flag --controllers".to_owned();
+    (what, format!(",-{}", controller(plural)))
 }
 
-fn no_longer() -> &'static str {
-    "helm upgrade carillon charts/carillon -n carillon-system --reset-then-reuse-values --set-json 'serveNative=[]'"
-}
+const NO_LONGER: &str =
+    "or take this kind out of serveNative in the values of Carillon's release; other kinds stay";
 
 /// The name of a controller in the flags of kube-controller-manager.
 fn controller(plural: &str) -> String {
@@ -150,8 +152,8 @@ fn by_flags(plural: &str, pod: &Value, operators: &[Installed]) -> Option<Findin
                 ours.place()
             );
             let finding = Finding::new(CHECK, Severity::Problem, place, what);
-            let finding = finding.or("stop that of kube-controller-manager", flags(&[plural]));
-            Some(finding.or("or have Carillon no longer serve them", no_longer()))
+            let (what, add) = add_to_flag(plural);
+            Some(finding.or(what, add).or(NO_LONGER, ""))
         }
         (false, None) if !operators.is_empty() => {
             let what = format!(
@@ -160,10 +162,9 @@ fn by_flags(plural: &str, pod: &Value, operators: &[Installed]) -> Option<Findin
             );
             let finding = Finding::new(CHECK, Severity::Problem, place, what);
             let serve = format!(
-                "helm upgrade carillon charts/carillon -n carillon-system --reset-then-reuse-values \
-                 --set 'serveNative={{{plural}}}'"
+                "have Carillon serve them: add {plural} to serveNative in the values of its release"
             );
-            Some(finding.or("have Carillon serve them", serve))
+            Some(finding.or(serve, ""))
         }
         _ => None,
     }

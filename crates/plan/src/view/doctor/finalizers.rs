@@ -33,12 +33,10 @@ pub fn check(found: &Leftovers, leads: bool, operators: &[Installed]) -> Check {
             count(held.len(), kind.name()),
             some(&names)
         );
-        findings.push(remedied(Finding::new(
-            CHECK,
-            severity,
-            format!("Namespace {namespace}"),
-            what,
-        )));
+        findings.push(remedied(
+            namespace,
+            Finding::new(CHECK, severity, format!("Namespace {namespace}"), what),
+        ));
     }
     let unserved: BTreeMap<_, _> = found
         .unserved_by_namespace()
@@ -53,12 +51,10 @@ pub fn check(found: &Leftovers, leads: bool, operators: &[Installed]) -> Check {
             some(&names)
         );
         let place = format!("Namespace {namespace}");
-        findings.push(remedied(Finding::new(
-            CHECK,
-            Severity::Problem,
-            place,
-            what,
-        )));
+        findings.push(remedied(
+            namespace,
+            Finding::new(CHECK, Severity::Problem, place, what),
+        ));
     }
     let all = count(found.held.len(), "finalizer");
     let found = match findings.len() {
@@ -69,7 +65,7 @@ pub fn check(found: &Leftovers, leads: bool, operators: &[Installed]) -> Check {
     Check::made(CHECK, found, findings)
 }
 
-fn remedied(finding: Finding) -> Finding {
+fn remedied(namespace: &str, finding: Finding) -> Finding {
     finding
         .or(
             "start an operator that serves the namespace: it goes on, and takes them off",
@@ -77,7 +73,10 @@ fn remedied(finding: Finding) -> Finding {
         )
         .or(
             "or, if Carillon is to go, take them off",
-            "kubectl carillon uninstall --check\nkubectl carillon uninstall --release",
+            format!(
+                "kubectl carillon -n {namespace} uninstall --check\n\
+                 kubectl carillon -n {namespace} uninstall --release"
+            ),
         )
 }
 

@@ -192,9 +192,10 @@ fn readiness(one: &Installed) -> Option<Finding> {
     };
     let (namespace, name) = (&one.namespace, &one.name);
     let finding = if wanted == 0 {
-        let what = "it is scaled to 0: nobody serves anything";
-        let scale = format!("kubectl scale -n {namespace} deployment/{name} --replicas=2");
-        Finding::new(CHECK, severity, one.place(), what).or("start it", scale)
+        let what = "it is scaled to 0: it serves nothing";
+        let scale = format!("kubectl scale -n {namespace} deployment/{name} --replicas=1");
+        let start = "start it, unless another release serves in its place";
+        Finding::new(CHECK, severity, one.place(), what).or(start, scale)
     } else {
         let what = format!("{ready} of {wanted} replicas are ready");
         let look = format!(
@@ -215,8 +216,8 @@ fn version(one: &Installed, program: &str) -> Option<Finding> {
         format!("it is of version {found}, this program of {program}: they may not mean the same");
     let finding = Finding::new(CHECK, Severity::Warning, one.place(), what);
     let upgrade = format!(
-        "helm upgrade {} charts/carillon -n {} --reset-then-reuse-values",
-        one.name, one.namespace
+        "helm upgrade RELEASE charts/carillon -n {} --reset-then-reuse-values",
+        one.namespace
     );
     Some(
         finding
@@ -256,14 +257,16 @@ fn both(one: &Installed, other: &Installed) -> Option<Finding> {
         kinds.join(", ")
     );
     let finding = Finding::new(RELEASES, Severity::Problem, one.place(), what);
-    let remove = format!("helm uninstall {} -n {}", other.name, other.namespace);
     Some(
         finding
             .or(
                 "give each its own namespaces, in values.yaml",
                 "watchNamespaces: [team-a]",
             )
-            .or("keep one", remove),
+            .or(
+                "or keep one of them: docs/install.md says how to remove a release, and what goes with it",
+                "",
+            ),
     )
 }
 
