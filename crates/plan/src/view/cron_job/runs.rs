@@ -3,20 +3,8 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::progress::Outcome;
 use crate::cron_job::{Child, Children, RunOutcome};
-
-/// What became of a run.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub enum Outcome {
-    /// It has not ended.
-    Running,
-    /// Complete.
-    Succeeded,
-    /// Complete, and nodes have failed.
-    CompletedWithFailures,
-    /// Failed.
-    Failed,
-}
 
 /// A run.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
