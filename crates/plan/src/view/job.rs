@@ -30,7 +30,7 @@ pub fn index_squares(object: &Value, active: impl Fn(u32) -> bool) -> Option<Vec
         } else if active(index) {
             (Class::Active, "Running")
         } else if ended {
-            (Class::LeftOut, "NotFinished")
+            (Class::LeftOut, "Unfinished")
         } else {
             (Class::Waiting, "Waiting")
         };
