@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Result, anyhow};
 use carillon_api::names::LABEL_CRON_JOB_UID;
 use carillon_api::path::Resource;
-use carillon_plan::Uid;
 use carillon_plan::cron_job::{Api as Side, ChildKind, Children};
-use carillon_plan::view::cron_job::read::{self, StoredCron};
+use carillon_plan::view::cron_job::read::{self, Controller, StoredCron};
 use serde_json::Value;
 
 use super::{Answer, Api, JOBS, code};
@@ -63,17 +62,17 @@ impl Api {
         self.list_children(stored, true).await
     }
 
-    /// The jobs of all CronJobs of an API, by the uid of the CronJob, as far as whoever asks may list them.
+    /// The jobs of all CronJobs of an API, by CronJob, as far as whoever asks may list them.
     pub(crate) async fn runs_if_allowed(
         &self,
         side: Side,
         all: bool,
-    ) -> Result<BTreeMap<Uid, Children>> {
+    ) -> Result<BTreeMap<Controller, Children>> {
         let (selector, kinds) = match side {
             Side::Native => ("", &[ChildKind::Job][..]),
             Side::Carillon => (LABEL_CRON_JOB_UID, &ChildKind::ALL[..]),
         };
-        let mut known: BTreeMap<Uid, Children> = BTreeMap::new();
+        let mut known: BTreeMap<Controller, Children> = BTreeMap::new();
         for kind in kinds {
             let path = self.collection(children(*kind), all);
             match self.list(path, selector, |job| read::run_of(&job)).await {

@@ -1,10 +1,10 @@
 //! What `get` shows: objects of all kinds, read and in tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Error, Result, anyhow};
 use carillon_plan::cron_job::{Api as Side, Children};
-use carillon_plan::view::cron_job::read as read_cron;
+use carillon_plan::view::cron_job::read::{self as read_cron, Controller};
 use carillon_plan::view::daemon_set::progress::Progress as SetProgress;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -155,14 +155,8 @@ pub(super) async fn read(
             }
         }
     }
-    let mut ids = Vec::new();
-    found.shown.retain(|one| {
-        let new = !ids.contains(&one.id());
-        if new {
-            ids.push(one.id());
-        }
-        new
-    });
+    let mut ids = BTreeSet::new();
+    found.shown.retain(|one| ids.insert(one.id()));
     found.shown.sort_by_key(Shown::table);
     Ok(found)
 }
@@ -219,8 +213,7 @@ async fn of_kind(
                 api.runs_if_allowed(side, question.all).await?
             };
             for object in objects {
-                let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-                let children = uid.parse().ok().and_then(|uid| runs.remove(&uid));
+                let children = runs.remove(&Controller::stored(&read_cron::cron(&object)));
                 let cron = cron_jobs::cron(object, &children.unwrap_or_default());
                 shown.push(Shown::Cron(Box::new(cron)));
             }

@@ -1,9 +1,11 @@
 //! The page of a CronJob, of carillon.dev or of batch/v1.
 
+use std::collections::BTreeMap;
+
 use carillon_plan::cron_job::{ChildKind, Children, Unusable};
 use carillon_plan::view::cron_job::next::next;
 use carillon_plan::view::cron_job::overlap::overlap;
-use carillon_plan::view::cron_job::read::{self, StoredCron};
+use carillon_plan::view::cron_job::read::{self, Controller, StoredCron};
 use carillon_plan::view::cron_job::runs::runs;
 use carillon_plan::view::cron_job::suspend::suspend;
 use jiff::Timestamp;
@@ -24,7 +26,10 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress, now: Timestamp) -> Pag
         return missing(at, &sources);
     };
     let stored = read::cron(&object);
-    let children = children(cluster, &stored, &mut sources);
+    let mut runs_of = all_runs(cluster, &mut sources);
+    let children = runs_of
+        .remove(&Controller::stored(&stored))
+        .unwrap_or_default();
     if sources.loading() {
         return missing(at, &sources);
     }
@@ -50,25 +55,26 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress, now: Timestamp) -> Pag
     }
 }
 
-/// What it has started, as far as it is kept.
-pub(super) fn children(cluster: &Cluster, stored: &StoredCron, sources: &mut Sources) -> Children {
-    let owner = stored.cron.meta.owner.uid;
-    let namespace = &stored.cron.meta.owner.namespace;
-    let mut found = Children::default();
+/// What CronJobs have started, as far as it is kept.
+pub(super) fn all_runs(cluster: &Cluster, sources: &mut Sources) -> BTreeMap<Controller, Children> {
+    let mut runs: BTreeMap<Controller, Children> = BTreeMap::new();
     for (kind, resource) in [
         (ChildKind::Job, JOBS),
         (ChildKind::BroadcastJob, BROADCAST_JOBS),
     ] {
         let table = cluster.all(resource);
         sources.add(resource.name(), table.reading());
-        table.map(|(of, _), object| {
-            if **of == **namespace {
-                let one = std::slice::from_ref(&**object);
-                found.extend(read::children(owner, kind, one));
-            }
-        });
+        for (controller, name, child) in table
+            .map(|_, object| read::run_of(object))
+            .into_iter()
+            .flatten()
+        {
+            runs.entry(controller)
+                .or_default()
+                .insert((kind, name), child);
+        }
     }
-    found
+    runs
 }
 
 /// Scheduled, Suspended, or why it stands still.

@@ -2,7 +2,7 @@
 
 use carillon_plan::view::broadcast_job::ledger::Ledger;
 use carillon_plan::view::broadcast_job::progress::{Progress, Standing};
-use carillon_plan::view::cron_job::read::cron;
+use carillon_plan::view::cron_job::read::{Controller, cron};
 use carillon_plan::view::cron_job::runs::runs as runs_of;
 use carillon_plan::view::daemon_set::progress::{Progress as SetProgress, Standing as SetStanding};
 use carillon_plan::view::daemon_set::read::set;
@@ -12,7 +12,7 @@ use carillon_plan::view::squares::Counts;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::cron_job::{children, headline};
+use super::cron_job::{all_runs, headline};
 use super::{Page, Sources};
 use crate::cluster::{
     BROADCAST_JOBS, CRON_JOBS, Cluster, DAEMON_SETS, LISTED, NATIVE_CRON_JOBS, NATIVE_DAEMON_SETS,
@@ -107,13 +107,15 @@ fn daemon_set(object: &Value) -> (Option<Counts>, String, Tone) {
         [progress.desired, progress.updated, progress.available].map(count);
     let left_out = progress.refused.iter().map(|one| count(one.count)).sum();
     let unavailable = desired.saturating_sub(available);
-    let done = updated.saturating_sub(unavailable);
+    // Whoever may write a status may write numbers that do not fit together.
+    let done = updated.saturating_sub(unavailable).min(desired);
+    let active = unavailable.min(desired - done);
     let counts = Counts {
         nodes: desired + left_out,
         done,
-        active: unavailable.min(desired - done),
+        active,
         failed: 0,
-        waiting: desired - done - unavailable.min(desired - done),
+        waiting: desired - done - active,
         left_out,
     };
     let tone = match progress.standing {
@@ -152,13 +154,14 @@ fn native_job(object: &Value) -> (Option<Counts>, String, Tone) {
 pub(super) fn runs(cluster: &Cluster, now: Timestamp) -> Page {
     let mut sources = Sources::default();
     let mut rows = Vec::new();
+    let mut runs_by_cron = all_runs(cluster, &mut sources);
     for resource in [CRON_JOBS, NATIVE_CRON_JOBS] {
         let table = cluster.all(resource);
         sources.add(resource.name(), table.reading());
         for object in table.map(|_, object| object.clone()) {
             let stored = cron(&object);
-            let children = children(cluster, &stored, &mut sources);
-            let mut runs = runs_of(&children, now);
+            let children = runs_by_cron.remove(&Controller::stored(&stored));
+            let mut runs = runs_of(&children.unwrap_or_default(), now);
             let runs = runs.split_off(runs.len().saturating_sub(RUNS_SHOWN));
             rows.push(json!({
                 "resource": resource.name(), "namespace": object["metadata"]["namespace"],
@@ -175,5 +178,39 @@ pub(super) fn runs(cluster: &Cluster, now: Timestamp) -> Page {
             "loading": sources.loading(), "sources": sources.told(),
         }),
         fleet: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carillon_plan::view::squares::Class;
+
+    use super::*;
+
+    #[test]
+    fn counts_sum_up_whatever_somebody_has_written_into_a_status() {
+        let numbers = [-1, 0, 3, 9];
+        for desired in numbers {
+            for updated in numbers {
+                for available in numbers {
+                    let status = json!({
+                        "desiredNumberScheduled": desired, "updatedNumberScheduled": updated,
+                        "numberAvailable": available, "desired": desired, "succeeded": updated,
+                        "failed": available, "active": updated,
+                    });
+                    let object = json!({"apiVersion": "apps/v1", "status": status});
+                    for (counts, ..) in [
+                        daemon_set(&object),
+                        broadcast_job(&object),
+                        native_job(&object),
+                    ] {
+                        let counts = counts.unwrap();
+                        let sum: usize =
+                            Class::ALL.iter().map(|class| counts.of_class(*class)).sum();
+                        assert_eq!(sum, counts.nodes, "{status}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -72,18 +72,41 @@ impl StoredCron {
 /// Of Jobs and BroadcastJobs those that a CronJob controls.
 pub fn children(owner: Uid, kind: ChildKind, objects: &[Value]) -> Children {
     let all = objects.iter().filter_map(run_of);
-    let own = all.filter(|(by, ..)| *by == owner);
+    let own = all.filter(|(by, ..)| by.uid == owner);
     own.map(|(_, name, child)| ((kind, name), child)).collect()
 }
 
-/// A Job or BroadcastJob that a CronJob controls, with the uid of that and its own name.
-pub fn run_of(object: &Value) -> Option<(Uid, Box<str>, Child)> {
-    let mut references = list(&object["metadata"]["ownerReferences"]);
+/// Which CronJob controls a job. Owners are of the same namespace: whoever names that of another is not its run.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Controller {
+    /// Its namespace, which is that of the job.
+    pub namespace: String,
+    /// Its uid.
+    pub uid: Uid,
+}
+
+impl Controller {
+    /// That of a CronJob as it is stored.
+    pub fn stored(cron: &StoredCron) -> Self {
+        let owner = &cron.cron.meta.owner;
+        Self {
+            namespace: owner.namespace.clone(),
+            uid: owner.uid,
+        }
+    }
+}
+
+/// A Job or BroadcastJob that a CronJob controls, with that and its own name.
+pub fn run_of(object: &Value) -> Option<(Controller, Box<str>, Child)> {
+    let meta = &object["metadata"];
+    let mut references = list(&meta["ownerReferences"]);
     let of_cron = references
         .find(|reference| reference["controller"] == true && reference["kind"] == "CronJob")?;
-    let owner = text(&of_cron["uid"]).parse().ok()?;
-    let name = text(&object["metadata"]["name"]).into();
-    Some((owner, name, child(object)))
+    let controller = Controller {
+        namespace: text(&meta["namespace"]).to_owned(),
+        uid: text(&of_cron["uid"]).parse().ok()?,
+    };
+    Some((controller, text(&meta["name"]).into(), child(object)))
 }
 
 /// Reads a Job or BroadcastJob as the child of a CronJob.
@@ -133,6 +156,20 @@ mod tests {
         let stored = hourly(&json!({"jitterSeconds": 600}), &json!({}));
         assert!(stored.exists() && !stored.cron.is_native());
         assert!((1..=600).contains(&stored.cron.offset.as_secs()));
+    }
+
+    #[test]
+    fn a_job_that_names_the_cron_job_of_another_namespace_is_not_its_run() {
+        let stored = hourly(&json!({}), &json!({}));
+        let job = |namespace: &str| {
+            let owner = json!({"controller": true, "kind": "CronJob", "uid": UID});
+            run_of(
+                &json!({"metadata": {"namespace": namespace, "name": "x", "ownerReferences": [owner]}}),
+            )
+        };
+        let own = stored.cron.meta.owner.namespace.clone();
+        assert_eq!(job(&own).unwrap().0, Controller::stored(&stored));
+        assert_ne!(job("stranger").unwrap().0, Controller::stored(&stored));
     }
 
     #[test]
