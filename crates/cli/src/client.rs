@@ -9,7 +9,7 @@ mod uninstall;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Chain, Context, Error, Result, anyhow};
 use bytes::Bytes;
 use carillon_api::names::{GROUP, LABEL_BROADCAST_JOB_UID, VERSION};
 use carillon_api::path::{NoSegment, Path, Resource};
@@ -456,7 +456,9 @@ impl Api {
             }
             kube::Error::Api(status) => anyhow!("{what}: {}", problem::words(status)),
             kube::Error::Service(cause) => {
-                let why = innermost(&**cause);
+                // What lies above says only what was being done.
+                let why = Chain::new(&**cause).last().map(ToString::to_string);
+                let why = why.unwrap_or_default();
                 anyhow!("{what}: {} cannot be reached: {why}", self.server)
             }
             _ => Error::new(error).context(format!("{what} at {}", self.server)),
@@ -467,15 +469,6 @@ impl Api {
         let discovered = self.get(Ok(JOBS.discovery())).await;
         !matches!(discovered, Err(error) if code(&error) == Some(404))
     }
-}
-
-/// What was at the bottom of it: what lies above says only what was being done.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }
 
 /// Runs what asks the API server to its end.

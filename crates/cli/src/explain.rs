@@ -18,7 +18,7 @@ use crate::exit::DONE;
 use crate::family::family;
 use crate::flags::Output;
 use crate::names::node_name;
-use crate::nodes::{checks, print_checks, print_groups};
+use crate::nodes::{checks, print_checks, print_each, print_groups};
 use crate::render::{Format, Screen, Tone};
 use crate::results::by_attempt;
 use crate::target::{Found, Target, target};
@@ -88,19 +88,13 @@ async fn of_job(api: &Api, args: &Explain, object: &Value, screen: &mut Screen) 
         };
         explained.push(one);
     }
-    if screen.documents(format, &explained, true)? {
-        return Ok(DONE);
-    }
-    for (at, one) in explained.iter().enumerate() {
-        if format == Some(Format::Name) {
-            screen.line(&format!("node/{}", one.node_name))?;
-            continue;
-        }
-        if at > 0 {
-            screen.blank()?;
-        }
-        print_node(one, headers, screen)?;
-    }
+    print_each(
+        &explained,
+        |one| &one.node_name,
+        format,
+        screen,
+        |one, screen| print_node(one, headers, screen),
+    )?;
     Ok(DONE)
 }
 

@@ -7,6 +7,7 @@ use carillon_plan::view::broadcast_job::outcomes::SAMPLE;
 use carillon_plan::view::daemon_set::known::Known;
 use carillon_plan::view::groups::Group;
 use carillon_plan::view::node_checks::{CheckResult, Finding, On};
+use serde::Serialize;
 
 use crate::render::{Cell, Format, Screen, Table, Tone, indented, sample};
 
@@ -27,6 +28,30 @@ pub(crate) fn print_groups<P: Copy + Debug>(
     let table = group_table(groups, word, format == Some(Format::Wide));
     screen.table(&table, headers)?;
     screen.line(&format!("{nodes:<7} in all"))
+}
+
+/// Nodes that are explained one after the other, as a document, or by name.
+pub(crate) fn print_each<T: Serialize>(
+    explained: &[T],
+    name: impl Fn(&T) -> &str,
+    format: Option<Format>,
+    screen: &mut Screen,
+    print: impl Fn(&T, &mut Screen) -> Result<()>,
+) -> Result<()> {
+    if screen.documents(format, explained, true)? {
+        return Ok(());
+    }
+    for (at, one) in explained.iter().enumerate() {
+        if format == Some(Format::Name) {
+            screen.line(&format!("node/{}", name(one)))?;
+            continue;
+        }
+        if at > 0 {
+            screen.blank()?;
+        }
+        print(one, screen)?;
+    }
+    Ok(())
 }
 
 /// A line for each group; the place as `word` has it.

@@ -1,9 +1,7 @@
 //! What may be done from a page.
 
 use futures::future::BoxFuture;
-use kube::Client;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::cluster::Resource;
 
@@ -33,17 +31,6 @@ pub enum Verb {
     Restart,
 }
 
-impl Verb {
-    /// What the API server has to allow: the verb there. A retry of a job that has ended is a new job.
-    fn needs(self, ended: bool) -> &'static str {
-        if self == Self::Retry && ended {
-            "create"
-        } else {
-            "patch"
-        }
-    }
-}
-
 /// Something to do.
 #[derive(Clone, Debug)]
 pub struct Action {
@@ -61,36 +48,17 @@ pub struct Action {
     pub generation: i64,
 }
 
-/// Who carries actions out. The answer is what to tell, or why it was not done.
-pub trait Act: Send + Sync {
-    /// Does it.
-    fn act(&self, action: Action) -> BoxFuture<'_, Result<String, String>>;
+/// Why an action was not carried out, in words.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Refusal {
+    /// The API server does not allow it to whoever looks.
+    NotAllowed(String),
+    /// Anything else.
+    NotDone(String),
 }
 
-/// Asks the API server whether whoever looks may do something.
-pub async fn is_allowed(client: &Client, action: &Action, ended: bool) -> Result<bool, String> {
-    let verb = action.verb.needs(ended);
-    let mut attributes = json!({
-        "namespace": action.namespace, "verb": verb,
-        "group": action.resource.group, "resource": action.resource.plural,
-    });
-    if verb == "patch" {
-        attributes["name"] = action.name.as_str().into();
-    }
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    });
-    let request =
-        axum::http::Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
-            .header("content-type", "application/json")
-            .body(review.to_string().into_bytes())
-            .map_err(|error| error.to_string())?;
-    let answer: Result<Value, kube::Error> = client.request(request).await;
-    match answer {
-        Ok(answer) => Ok(answer["status"]["allowed"] == true),
-        Err(error) => Err(format!(
-            "asking the API server whether it is allowed: {error}"
-        )),
-    }
+/// Who carries actions out, as far as whoever looks may do them. The answer is what to tell.
+pub trait Act: Send + Sync {
+    /// Does it.
+    fn act(&self, action: Action) -> BoxFuture<'_, Result<String, Refusal>>;
 }

@@ -6,6 +6,7 @@ mod table;
 use std::sync::Arc;
 
 use carillon_api::names::{GROUP, LABEL_BROADCAST_JOB_UID, VERSION};
+use carillon_api::path;
 use carillon_plan::Uid;
 use carillon_plan::node::{NodeRow, Nodes};
 use carillon_plan::record::Slice;
@@ -17,7 +18,7 @@ use tokio::sync::watch;
 use self::registry::Registry;
 pub use self::table::{Reading, Table};
 
-/// A resource of the API.
+/// A resource of the API, with its kind.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Resource {
     /// API group; empty for core.
@@ -84,6 +85,15 @@ impl Resource {
         }
     }
 
+    /// As paths have it.
+    pub fn in_paths(self) -> path::Resource {
+        path::Resource {
+            group: self.group,
+            version: self.version,
+            plural: self.plural,
+        }
+    }
+
     /// As pages and links name it: `daemonsets.apps`.
     pub fn name(self) -> String {
         match self.group {
@@ -144,11 +154,6 @@ impl Cluster {
             nodes: Registry::new(|object| read::node(&object).map(|(_, row)| row)),
             changed: watch::Sender::new(0),
         })
-    }
-
-    /// The client, for what is asked once.
-    pub fn client(&self) -> &Client {
-        &self.client
     }
 
     /// The namespace that is looked at; all of them when `None`.

@@ -3,21 +3,23 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use carillon_dashboard::actions::{Act, Action, Verb};
+use carillon_dashboard::actions::{Act, Action, Refusal, Verb};
 use carillon_dashboard::cluster::{
     BROADCAST_JOBS, CRON_JOBS, DAEMON_SETS, NATIVE_CRON_JOBS, NATIVE_DAEMON_SETS, Resource,
 };
+use carillon_plan::view::broadcast_job::progress::standing;
+use carillon_plan::view::doctor::Seen;
+use carillon_plan::view::doctor::rights::Question;
+use carillon_plan::view::read;
 use clap::{Parser, Subcommand};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
-use crate::client::{Api, JOBS, Version, code};
+use crate::client::{Api, Version, code};
 use crate::render::Screen;
-use crate::two_apis::{CRONS, SETS};
 use crate::{pause, retry, rollout, suspend, trigger};
-use carillon_plan::cron_job::Api as Side;
 
 /// How often an object that changes meanwhile is read again: the status of a job at work changes all the time.
 const TRIES: usize = 30;
@@ -52,15 +54,16 @@ impl Commands {
 }
 
 impl Act for Commands {
-    fn act(&self, action: Action) -> BoxFuture<'_, Result<String, String>> {
+    fn act(&self, action: Action) -> BoxFuture<'_, Result<String, Refusal>> {
         let api = self.api.clone();
         let runtime = Handle::current();
         // Verbs print, and are not made to be sent between threads.
         let done = tokio::task::spawn_blocking(move || runtime.block_on(typed(&api, &action)));
         async move {
             match done.await {
-                Ok(done) => done.map_err(|error| format!("{error:#}")),
-                Err(error) => Err(error.to_string()),
+                Ok(Ok(done)) => done.map_err(Refusal::NotAllowed),
+                Ok(Err(error)) => Err(Refusal::NotDone(format!("{error:#}"))),
+                Err(error) => Err(Refusal::NotDone(error.to_string())),
             }
         }
         .boxed()
@@ -98,7 +101,8 @@ fn command(action: &Action) -> Result<Vec<String>> {
     Ok(words.chain([format!("{prefix}/{name}")]).collect())
 }
 
-async fn typed(api: &Api, action: &Action) -> Result<String> {
+/// Types it. `Ok(Err)`: whoever looks may not do that.
+async fn typed(api: &Api, action: &Action) -> Result<Seen<String>> {
     let words = command(action)?;
     let program = std::iter::once("kubectl-carillon".to_owned());
     let typed = Command::try_parse_from(program.chain(words))?;
@@ -107,9 +111,17 @@ async fn typed(api: &Api, action: &Action) -> Result<String> {
         let api = api.only_of(namespace, None);
         let object = stored(&api, action.resource, &action.name).await?;
         let api = api.only_of(namespace, Some(version(action, &object)?));
+        if !api
+            .may(&question(action, &object).own_review())
+            .await?
+            .unwrap_or(false)
+        {
+            let what = action.resource.name();
+            return Ok(Err(format!("you may not change {what} in {namespace}")));
+        }
         let mut screen = Screen::kept();
         match dispatch(&api, &typed.verb, &mut screen).await {
-            Ok(_) => return Ok(screen.into_kept()),
+            Ok(_) => return Ok(Ok(screen.into_kept())),
             Err(error) if is_conflict(&error) => {}
             Err(error) => return Err(error),
         }
@@ -129,18 +141,24 @@ async fn dispatch(api: &Api, verb: &Typed, screen: &mut Screen) -> Result<u8> {
 }
 
 async fn stored(api: &Api, resource: Resource, name: &str) -> Result<Value> {
-    let of = match resource {
-        CRON_JOBS => CRONS.of(Side::Carillon),
-        NATIVE_CRON_JOBS => CRONS.of(Side::Native),
-        DAEMON_SETS => SETS.of(Side::Carillon),
-        NATIVE_DAEMON_SETS => SETS.of(Side::Native),
-        _ => JOBS,
-    };
-    match api.object(of, name).await {
+    match api.object(resource.in_paths(), name).await {
         Ok(object) => Ok(object),
         Err(error) => Err(api
             .explain(error, &format!("reading {}/{name}", resource.name()))
             .await),
+    }
+}
+
+/// What the API server has to allow. A retry of a job that has ended is a new job.
+fn question(action: &Action, object: &Value) -> Question {
+    let creates = action.verb == Verb::Retry && standing(&read::job(object).job).0.has_ended();
+    Question {
+        group: action.resource.group.to_owned(),
+        resource: action.resource.plural.to_owned(),
+        verb: if creates { "create" } else { "patch" }.to_owned(),
+        namespace: Some(action.namespace.clone()),
+        name: (!creates).then(|| action.name.clone()),
+        why: String::new(),
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::client::Api;
 use crate::exit::DONE;
 use crate::flags::Output;
-use crate::nodes::{print_checks, print_groups, tell_unknown};
+use crate::nodes::{print_checks, print_each, print_groups, tell_unknown};
 use crate::problem;
 use crate::render::{Cell, Format, Screen, Table, Tone, age};
 
@@ -47,19 +47,13 @@ pub(super) async fn run(
         };
         explained.push(one);
     }
-    if screen.documents(format, &explained, true)? {
-        return Ok(DONE);
-    }
-    for (at, one) in explained.iter().enumerate() {
-        if format == Some(Format::Name) {
-            screen.line(&format!("node/{}", one.node_name))?;
-            continue;
-        }
-        if at > 0 {
-            screen.blank()?;
-        }
-        print_node(one, known.pods.is_some(), headers, screen)?;
-    }
+    print_each(
+        &explained,
+        |one| &one.node_name,
+        format,
+        screen,
+        |one, screen| print_node(one, known.pods.is_some(), headers, screen),
+    )?;
     Ok(DONE)
 }
 

@@ -40,10 +40,9 @@ export function say(text) {
   document.getElementById("spoken").textContent = text;
 }
 
-export function tell(text, bad) {
+export function tell(text) {
   if (notice.textContent === printable(text)) return;
   notice.textContent = printable(text);
-  notice.classList.toggle("bad", Boolean(bad));
   notice.hidden = !text;
 }
 
@@ -62,16 +61,15 @@ export function follow(asked) {
   stream?.close();
   followed = asked;
   stream = new EventSource(new URL(`api/stream?${new URLSearchParams(asked)}`, root));
-  const bytes = { received: 0 };
   stream.onopen = () => connected(true);
   stream.onerror = () => connected(false);
   for (const name of ["head", "fleet", "looks", "squares"]) {
     stream.addEventListener(name, (event) => {
-      bytes.received += event.data.length;
       view?.[name]?.(JSON.parse(event.data));
     });
   }
-  window.carillon = { bytes, get view() { return view; } };
+  // For whoever looks from the console, and for tests.
+  window.carillon = { get view() { return view; } };
 }
 
 function connected(is) {

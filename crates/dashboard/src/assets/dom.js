@@ -63,6 +63,17 @@ export function bar(counts, large, page) {
   return make(large ? "div.bar.large" : "div.bar", { role: "img", "aria-label": `${told} of ${counts.nodes}` }, parts);
 }
 
-export function link(row, label) {
-  return make("a", { href: `#/${row.resource}/${encodeURIComponent(row.namespace)}/${encodeURIComponent(row.name)}` }, label ?? row.name);
+/** Where the page of an object is. */
+export function address({ resource, namespace, name }) {
+  return `#/${[resource, namespace, name].map(encodeURIComponent).join("/")}`;
+}
+
+export function link(row) {
+  return make("a", { href: address(row) }, row.name);
+}
+
+/** The job of a run of a CronJob. */
+export function runAddress(run, namespace) {
+  const resource = run.kind === "Job" ? "jobs.batch" : "broadcastjobs.carillon.dev";
+  return address({ resource, namespace, name: run.name });
 }

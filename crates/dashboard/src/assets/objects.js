@@ -1,6 +1,6 @@
 // The page of one object.
 
-import { CLASSES, age, bar, duration, make, printable, words } from "./dom.js";
+import { CLASSES, address, age, bar, duration, link, make, printable, runAddress, words } from "./dom.js";
 import { Grid, sample } from "./grid.js";
 import { ask, openSide, remember, route, say, sources, tell } from "./app.js";
 import { outcomeWords, strip } from "./runs.js";
@@ -147,7 +147,7 @@ export class ObjectPage {
       onchange: () => {
         const { resource, namespace, name, query } = route();
         query.set("group", select.value);
-        location.hash = `#/${[resource, namespace, name].map(encodeURIComponent).join("/")}?${query}`;
+        location.hash = `${address({ resource, namespace, name })}?${query}`;
       },
     }, make("option", { value: "" }, "no groups"), (told.groupings ?? []).map((label) =>
       make("option", { value: label, selected: label === group }, label)));
@@ -255,7 +255,7 @@ function runs(told) {
       overlap.longer ? ` ${overlap.longer} took longer than the time until the next.` : "") : null,
     told.missed.count ? make("p.bad", {}, `${told.missed.count} scheduled times never ran, the last at ${told.missed.last}.`) : null,
     table(["Run", "Scheduled", "Outcome", "Took"], last.map((run) => make("tr", {},
-      make("td.words", {}, make("a", { href: `#/${run.kind === "Job" ? "jobs.batch" : "broadcastjobs.carillon.dev"}/${encodeURIComponent(told.namespace)}/${encodeURIComponent(run.name)}` }, run.name)),
+      make("td.words", {}, make("a", { href: runAddress(run, told.namespace) }, run.name)),
       make("td", {}, run.scheduled ?? "on request"),
       make("td", {}, outcomeWords(run), run.overlaps ? make("span.care", {}, " overlaps") : ""),
       make("td.number", {}, duration(run.seconds))))),
@@ -283,7 +283,7 @@ function revisions(all) {
 
 function family(told) {
   return [make("h2", {}, "This job and its retries"), table(["Job", "Stands"], told.family.map((one) => make("tr", {},
-    make("td.words", {}, one.name === told.name ? one.name : make("a", { href: `#/${told.resource}/${encodeURIComponent(told.namespace)}/${encodeURIComponent(one.name)}` }, one.name)),
+    make("td.words", {}, one.name === told.name ? one.name : link({ ...told, name: one.name })),
     make("td", {}, one.deleting ? "deleted" : one.standing))))];
 }
 

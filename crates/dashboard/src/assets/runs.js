@@ -1,6 +1,6 @@
 // Runs of CronJobs over time: outcome by colour and shape, duration by height.
 
-import { duration, link, make } from "./dom.js";
+import { duration, link, make, runAddress } from "./dom.js";
 import { sources, tell } from "./app.js";
 
 const OUTCOMES = {
@@ -19,8 +19,7 @@ export function strip(runs, namespace) {
       run.name, says, run.scheduled ? `scheduled ${run.scheduled}` : "on request",
       `took ${duration(run.seconds)}`, run.overlaps ? "started before the last one had ended" : "",
     ].filter(Boolean).join(", ");
-    const resource = run.kind === "Job" ? "jobs.batch" : "broadcastjobs.carillon.dev";
-    const href = `#/${resource}/${encodeURIComponent(namespace)}/${encodeURIComponent(run.name)}`;
+    const href = runAddress(run, namespace);
     const height = `${4 + Math.round((30 * (run.seconds ?? 0)) / longest)}px`;
     return make(run.overlaps ? `a.run.${kind}.overlaps` : `a.run.${kind}`,
       { href, title: told, "aria-label": told, style: { height } });
@@ -31,14 +30,15 @@ export function outcomeWords(run) {
   return OUTCOMES[run.outcome][1];
 }
 
+const TITLES = ["Namespace", "CronJob", "Schedule", "Runs: old to new, height is duration", "Missed", "Next", "Status"];
+const OPTIONAL = new Set([2, 5]);
+
 export class Runs {
   constructor(main) {
     this.body = make("tbody");
-    const titles = ["Namespace", "CronJob", "Schedule", "Runs: old to new, height is duration", "Missed", "Next", "Status"];
-    const optional = new Set([2, 5]);
     main.replaceChildren(make("div.scroll", {}, make("table", {},
-      make("thead", {}, make("tr", {}, titles.map((title, at) =>
-        make(optional.has(at) ? "th.optional" : "th", { scope: "col" }, title)))), this.body)));
+      make("thead", {}, make("tr", {}, TITLES.map((title, at) =>
+        make(OPTIONAL.has(at) ? "th.optional" : "th", { scope: "col" }, title)))), this.body)));
   }
 
   head(told) {
@@ -55,9 +55,7 @@ export class Runs {
       make(row.headline.startsWith("Stalled") ? "td.words.bad" : "td.words", {}, row.headline))));
     if (!told.rows.length) {
       const words = told.loading ? "Loading …" : "There are no CronJobs.";
-      this.body.append(make("tr", {}, make("td.soft", { colspan: titlesCount }, words)));
+      this.body.append(make("tr", {}, make("td.soft", { colspan: TITLES.length }, words)));
     }
   }
 }
-
-const titlesCount = 7;

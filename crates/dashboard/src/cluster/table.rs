@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use anyhow::Chain;
 use futures::{Stream, StreamExt};
 use kube::api::ApiResource;
 use kube::core::{DynamicObject, GroupVersionKind};
@@ -61,9 +62,6 @@ impl Reading {
 struct Content<T> {
     rows: BTreeMap<Id, T>,
     reading: Reading,
-    /// Whether it has been listed once.
-    listed: bool,
-    version: u64,
 }
 
 /// Objects of one selection.
@@ -94,8 +92,6 @@ impl<T: Send + Sync + 'static> Table<T> {
             content: RwLock::new(Content {
                 rows: BTreeMap::new(),
                 reading: Reading::Loading,
-                listed: false,
-                version: 0,
             }),
             task: RwLock::default(),
         });
@@ -127,11 +123,6 @@ impl<T> Table<T> {
     /// How well it knows what it has.
     pub fn reading(&self) -> Reading {
         self.content().reading.clone()
-    }
-
-    /// Grows with each change.
-    pub fn version(&self) -> u64 {
-        self.content().version
     }
 
     /// Something of each row, in the order of namespaces and names.
@@ -221,21 +212,19 @@ impl<T> Feed<T> {
                 Ok(Event::InitDone) => {
                     content.rows = std::mem::take(&mut listed);
                     content.reading = Reading::Live;
-                    content.listed = true;
                     reached = true;
                 }
                 Ok(Event::Apply(object)) => content.rows.extend(self.row(object)),
                 Ok(Event::Delete(object)) => drop(content.rows.remove(&id(&object))),
                 Err(error) => {
-                    let listed = content.listed;
+                    let known = content.reading.is_known();
                     content.reading = match reading(&error) {
-                        // What was never listed is not known to be empty.
-                        Reading::Lost(why) if !listed => Reading::NotYet(why),
+                        // What was not listed is not known to be empty.
+                        Reading::Lost(why) if !known => Reading::NotYet(why),
                         reading => reading,
                     };
                 }
             }
-            content.version += 1;
             drop(content);
             self.changed.send_modify(|version| *version += 1);
             if failed {
@@ -274,15 +263,11 @@ fn reading(error: &watcher::Error) -> Reading {
     match cause {
         Some(kube::Error::Api(status)) if status.code == 403 => Reading::NotAllowed,
         Some(kube::Error::Api(status)) if status.code == 404 => Reading::NotServed,
-        _ => Reading::Lost(innermost(error)),
+        // What lies above says only what was being done.
+        _ => Reading::Lost(
+            Chain::new(error)
+                .last()
+                .map_or_else(String::new, ToString::to_string),
+        ),
     }
-}
-
-/// What was at the bottom of it: what lies above says only what was being done.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }

@@ -1,7 +1,8 @@
 //! The page of a BroadcastJob.
 
+use carillon_plan::broadcast_job::BroadcastJob;
 use carillon_plan::node::Nodes;
-use carillon_plan::view::broadcast_job::explain::{self, JobExplanation};
+use carillon_plan::view::broadcast_job::explain;
 use carillon_plan::view::broadcast_job::family::{Members, Relative};
 use carillon_plan::view::broadcast_job::kin;
 use carillon_plan::view::broadcast_job::ledger::Ledger;
@@ -10,7 +11,7 @@ use carillon_plan::view::broadcast_job::pause;
 use carillon_plan::view::broadcast_job::progress::{Progress, standing};
 use carillon_plan::view::broadcast_job::squares::squares;
 use carillon_plan::view::read;
-use carillon_plan::view::squares::{grouping_labels, shared_labels};
+use carillon_plan::view::squares::Labels;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -18,8 +19,6 @@ use super::around::{head, verb};
 use super::{Explained, Fleet, ObjectAddress, Page, Sources, missing};
 use crate::cluster::{BROADCAST_JOBS, Cluster, Object};
 
-/// Values that a label may have to group nodes by it.
-const MOST_GROUPS: usize = 64;
 /// Labels that are told of nodes that failed alike.
 const LABELS_TOLD: usize = 3;
 /// Ways to fail that are listed.
@@ -35,37 +34,31 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress) -> Page {
     }
     let stored = read::job(&known.object);
     let job = &stored.job;
-    let own = known.family.iter();
-    let own = own
-        .clone()
-        .find(|one| one.stored.job.meta.owner == job.meta.owner);
+    let mut own = known.family.iter();
+    let own = own.find(|one| one.stored.job.meta.owner == job.meta.owner);
     let ledger = own.map_or_else(Ledger::default, |own| Ledger::read(&own.slices));
     let progress = Progress::of(&stored, &ledger);
-    let fleet = Fleet::grouped(
-        squares(&known.family, job, &known.nodes),
-        &known.nodes,
-        &at.group,
-    );
+    let labels = Labels::of(&known.nodes);
+    // Without nodes or results a square would say what nobody knows.
+    let fleet = known.whole.then(|| {
+        let squares = squares(&known.family, job, &known.nodes);
+        Fleet::grouped(squares, &known.nodes, &at.group)
+    });
     let mut page = head(cluster, at, &known.object, &mut sources);
     page["page"] = "broadcastjob".into();
     page["headline"] = progress.headline().into();
     page["progress"] = json!(progress);
-    if known.whole {
-        page["counts"] = json!(fleet.counts());
-        page["groups"] = groups(explain::job(&known.family, job, &known.nodes));
-        page["groupings"] = json!(grouping_labels(&known.nodes, MOST_GROUPS));
+    if let Some(fleet) = &fleet {
+        let all = explain::job(&known.family, job, &known.nodes);
+        fleet.tell(all.groups, &labels, &mut page);
     }
-    page["failures"] = failures(&known);
+    page["failures"] = failures(&known.family, &labels);
     page["family"] = known.family.iter().map(relative).collect();
     page["paused"] = job.paused.into();
     page["verbs"] = verbs(job, progress.failed);
     page["facts"] = facts(&known.object);
     page["sources"] = sources.told();
-    Page {
-        head: page,
-        // Without nodes or results a square would say what nobody knows.
-        fleet: known.whole.then_some(fleet),
-    }
+    Page { head: page, fleet }
 }
 
 /// One node of it.
@@ -123,22 +116,14 @@ fn known(cluster: &Cluster, at: &ObjectAddress, sources: &mut Sources) -> Option
     })
 }
 
-fn groups(all: JobExplanation) -> Value {
-    let groups = all.groups.into_iter().map(|mut group| {
-        group.nodes.truncate(SAMPLE);
-        json!(group)
-    });
-    groups.collect()
-}
-
 /// What `results --failed` shows, with the labels that tell these nodes from the others.
-fn failures(known: &KnownJob) -> Value {
-    let members = Members::read(&known.family);
+fn failures(family: &[Relative], labels: &Labels<'_>) -> Value {
+    let members = Members::read(family);
     let latest = members.latest().into_iter().map(|(_, record)| record);
     let outcomes = fold(latest.filter(|record| members.has_failed(record)));
     let told = outcomes.into_iter().take(OUTCOMES_SHOWN).map(|outcome| {
         let nodes = outcome.nodes.iter().map(String::as_str);
-        let mut shared = shared_labels(nodes, &known.nodes);
+        let mut shared = labels.shared_by(nodes);
         shared.truncate(LABELS_TOLD);
         json!({
             "count": outcome.count, "reason": outcome.reason, "exitCode": outcome.exit_code,
@@ -154,7 +139,7 @@ fn relative(one: &Relative) -> Value {
     json!({"name": job.meta.owner.name, "standing": standing(job).0, "deleting": job.meta.deleting})
 }
 
-fn verbs(job: &carillon_plan::broadcast_job::BroadcastJob, failed: i32) -> Value {
+fn verbs(job: &BroadcastJob, failed: i32) -> Value {
     let would = |patch: Result<Option<Value>, String>| patch.map(|patch| patch.is_some());
     let retry = if job.meta.deleting {
         Err(format!("{} is being deleted", job.meta.owner.name))

@@ -1,12 +1,11 @@
 //! The page of a DaemonSet, of carillon.dev or of apps/v1.
 
-use carillon_plan::view::broadcast_job::outcomes::SAMPLE;
 use carillon_plan::view::daemon_set::explain;
 use carillon_plan::view::daemon_set::known::Known;
 use carillon_plan::view::daemon_set::progress::Progress;
 use carillon_plan::view::daemon_set::read::{self, SetPods, SetRevisions, StoredSet};
 use carillon_plan::view::daemon_set::squares::squares;
-use carillon_plan::view::squares::grouping_labels;
+use carillon_plan::view::squares::Labels;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -15,8 +14,6 @@ use super::{Explained, Fleet, ObjectAddress, Page, Sources, missing};
 use crate::cluster::{
     Cluster, NATIVE_DAEMON_SETS, Object, PODS, REVISIONS, Resource, Selection, Table,
 };
-
-const MOST_GROUPS: usize = 64;
 
 pub(super) fn page(cluster: &Cluster, at: &ObjectAddress, now: Timestamp) -> Page {
     let mut sources = Sources::default();
@@ -33,25 +30,21 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress, now: Timestamp) -> Pag
     if known.stored.set.native && known.pods.is_some() {
         progress.look(&known, now);
     }
+    // Without nodes or pods a square would say what nobody knows.
     let whole = known.pods.is_some() && cluster.nodes().reading().is_known();
-    let fleet = Fleet::grouped(squares(&known, now), &known.nodes, &at.group);
+    let fleet = whole.then(|| Fleet::grouped(squares(&known, now), &known.nodes, &at.group));
     let mut page = head(cluster, at, &object, &mut sources);
     page["page"] = "daemonset".into();
     page["headline"] = progress.headline().into();
     page["progress"] = json!(progress);
-    if whole {
-        page["counts"] = json!(fleet.counts());
-        page["groups"] = groups(&known, now);
-        page["groupings"] = json!(grouping_labels(&known.nodes, MOST_GROUPS));
+    if let Some(fleet) = &fleet {
+        let all = explain::all(&known, now);
+        fleet.tell(all.groups, &Labels::of(&known.nodes), &mut page);
     }
     page["revisions"] = revisions(&known, &progress);
     page["verbs"] = verbs(&known, at.resource);
     page["sources"] = sources.told();
-    Page {
-        head: page,
-        // Without nodes or pods a square would say what nobody knows.
-        fleet: whole.then_some(fleet),
-    }
+    Page { head: page, fleet }
 }
 
 /// One node of it.
@@ -118,22 +111,8 @@ fn readable<T: Default>(
 ) -> Option<T> {
     match table {
         None => Some(T::default()),
-        Some(table) => match table.reading() {
-            reading if reading.is_known() => Some(read(table)),
-            _ => None,
-        },
+        Some(table) => table.reading().is_known().then(|| read(table)),
     }
-}
-
-fn groups(known: &Known, now: Timestamp) -> Value {
-    let groups = explain::all(known, now)
-        .groups
-        .into_iter()
-        .map(|mut group| {
-            group.nodes.truncate(SAMPLE);
-            json!(group)
-        });
-    groups.collect()
 }
 
 fn revisions(known: &Known, progress: &Progress) -> Value {
@@ -152,10 +131,9 @@ fn revisions(known: &Known, progress: &Progress) -> Value {
 /// Pausing is a field of ours alone.
 fn verbs(known: &Known, resource: Resource) -> Value {
     let set = &known.stored.set;
-    let deleting = || Err(format!("{} is being deleted", set.meta.owner.name));
     let when = |offered: bool| {
         if set.meta.deleting {
-            deleting()
+            Err(format!("{} is being deleted", set.meta.owner.name))
         } else {
             Ok(offered)
         }

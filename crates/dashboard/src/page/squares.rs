@@ -3,8 +3,14 @@
 use std::collections::BTreeMap;
 
 use carillon_plan::node::Nodes;
-use carillon_plan::view::squares::{Counts, Square};
+use carillon_plan::view::broadcast_job::outcomes::SAMPLE;
+use carillon_plan::view::groups::Group;
+use carillon_plan::view::squares::{Counts, Labels, Square};
+use serde::Serialize;
+use serde_json::{Value, json};
 
+/// Values that a label may have to group nodes by it.
+const MOST_GROUPS: usize = 64;
 /// What stands in place of a label that a node has not.
 const NO_LABEL: &str = "(none)";
 
@@ -38,6 +44,22 @@ impl Fleet {
                 .collect(),
             squares: groups.into_values().flatten().collect(),
         }
+    }
+
+    /// Tells in the head of a page what a person reads beside the squares.
+    pub(super) fn tell<P: Serialize>(
+        &self,
+        groups: Vec<Group<P>>,
+        labels: &Labels<'_>,
+        head: &mut Value,
+    ) {
+        let groups = groups.into_iter().map(|mut group| {
+            group.nodes.truncate(SAMPLE);
+            json!(group)
+        });
+        head["counts"] = json!(self.counts());
+        head["groups"] = groups.collect();
+        head["groupings"] = json!(labels.grouping(MOST_GROUPS));
     }
 
     /// One group without a name.

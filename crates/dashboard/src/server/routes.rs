@@ -9,11 +9,11 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::State as Server;
-use crate::actions::{Action, Verb, is_allowed};
+use crate::actions::{Action, Refusal, Verb};
 use crate::cluster::Resource;
 use crate::page::{self, Explained, ObjectAddress};
 
@@ -89,37 +89,11 @@ pub(super) async fn act(State(server): State<Arc<Server>>, Json(body): Json<ActB
         uid: body.uid,
         generation: body.generation,
     };
-    let object = server
-        .cluster
-        .all(resource)
-        .get(&action.namespace, &action.name);
-    let ended = object.is_some_and(|object| has_ended(&object));
-    match is_allowed(server.cluster.client(), &action, ended).await {
-        Ok(true) => {}
-        Ok(false) => {
-            let why = format!(
-                "you may not change {} in {}",
-                resource.name(),
-                action.namespace
-            );
-            return refused(StatusCode::FORBIDDEN, &why);
-        }
-        Err(why) => return refused(StatusCode::BAD_GATEWAY, &why),
-    }
     match act.act(action).await {
         Ok(said) => Json(json!({"said": said})).into_response(),
-        Err(why) => refused(StatusCode::CONFLICT, &why),
+        Err(Refusal::NotAllowed(why)) => refused(StatusCode::FORBIDDEN, &why),
+        Err(Refusal::NotDone(why)) => refused(StatusCode::CONFLICT, &why),
     }
-}
-
-fn has_ended(object: &Value) -> bool {
-    let mut conditions = object["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    conditions.any(|one| {
-        matches!(one["type"].as_str(), Some("Complete" | "Failed")) && one["status"] == "True"
-    })
 }
 
 fn refused(code: StatusCode, why: &str) -> Response {

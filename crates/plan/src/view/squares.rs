@@ -119,59 +119,59 @@ pub struct SharedLabel {
     pub nodes: usize,
 }
 
-/// Labels that all of some nodes have, and at most half of the nodes of the cluster; the rarest first. Of a
-/// single node nothing is said: all its labels would do.
-pub fn shared_labels<'n>(of: impl IntoIterator<Item = &'n str>, nodes: &Nodes) -> Vec<SharedLabel> {
-    let mut count = 0_usize;
-    let mut shared: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for row in of.into_iter().filter_map(|name| nodes.get(name)) {
-        count += 1;
-        for (key, value) in row.labels.iter() {
-            *shared.entry((key, value)).or_default() += 1;
-        }
-    }
-    shared.retain(|_, having| *having == count);
-    if count < 2 || shared.is_empty() {
-        return Vec::new();
-    }
-    let mut everywhere: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for row in nodes.values() {
-        for (key, value) in row.labels.iter() {
-            let label = (&**key, &**value);
-            if shared.contains_key(&label) {
-                *everywhere.entry(label).or_default() += 1;
-            }
-        }
-    }
-    let rare = everywhere
-        .into_iter()
-        .filter(|(_, having)| having * 2 <= nodes.len());
-    let told = rare.map(|((key, value), having)| SharedLabel {
-        key: key.to_owned(),
-        value: value.to_owned(),
-        nodes: having,
-    });
-    let mut told: Vec<SharedLabel> = told.collect();
-    told.sort_by_key(|label| label.nodes);
-    told
+/// How many nodes have each label.
+#[derive(Debug)]
+pub struct Labels<'n> {
+    nodes: &'n Nodes,
+    /// By key and value.
+    counts: BTreeMap<&'n str, BTreeMap<&'n str, usize>>,
 }
 
-/// Keys of labels by which nodes can be grouped: at least two nodes have the same value, and no more than
-/// `most` values are there.
-pub fn grouping_labels(nodes: &Nodes, most: usize) -> Vec<String> {
-    let mut values: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
-    for row in nodes.values() {
-        for (key, value) in row.labels.iter() {
-            let of_key = values.entry(key).or_default();
-            if of_key.len() <= most {
-                *of_key.entry(value).or_default() += 1;
+impl<'n> Labels<'n> {
+    /// Counts those of the cluster.
+    pub fn of(nodes: &'n Nodes) -> Self {
+        let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+        for (key, value) in nodes.values().flat_map(|row| row.labels.iter()) {
+            *counts.entry(key).or_default().entry(value).or_default() += 1;
+        }
+        Self { nodes, counts }
+    }
+
+    /// Labels that all of some nodes have, and at most half of the nodes of the cluster; the rarest first. Of a
+    /// single node nothing is said: all its labels would do.
+    pub fn shared_by<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<SharedLabel> {
+        let mut count = 0_usize;
+        let mut having: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for row in names.into_iter().filter_map(|name| self.nodes.get(name)) {
+            count += 1;
+            for (key, value) in row.labels.iter() {
+                *having.entry((key, value)).or_default() += 1;
             }
         }
+        if count < 2 {
+            return Vec::new();
+        }
+        let shared = having.into_iter().filter(|(_, having)| *having == count);
+        let told = shared.map(|((key, value), _)| SharedLabel {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            nodes: self.counts[key][value],
+        });
+        let mut told: Vec<SharedLabel> = told
+            .filter(|label| label.nodes * 2 <= self.nodes.len())
+            .collect();
+        told.sort_by_key(|label| label.nodes);
+        told
     }
-    let groups = values
-        .into_iter()
-        .filter(|(_, values)| values.len() <= most && values.values().any(|having| *having > 1));
-    groups.map(|(key, _)| key.to_owned()).collect()
+
+    /// Keys by which nodes can be grouped: at least two nodes have the same value, and no more than `most` values
+    /// are there.
+    pub fn grouping(&self, most: usize) -> Vec<&'n str> {
+        let groups = self.counts.iter().filter(|(_, values)| {
+            values.len() <= most && values.values().any(|having| *having > 1)
+        });
+        groups.map(|(key, _)| *key).collect()
+    }
 }
 
 #[cfg(test)]
@@ -202,7 +202,7 @@ mod tests {
             &[("kernel", "6.1"), ("os", "linux"), ("zone", "b")],
         ]);
         let told = |of: &[&str]| -> Vec<String> {
-            let shared = shared_labels(of.iter().copied(), &nodes);
+            let shared = Labels::of(&nodes).shared_by(of.iter().copied());
             let words = shared
                 .iter()
                 .map(|one| format!("{}={} on {}", one.key, one.value, one.nodes));
@@ -222,8 +222,8 @@ mod tests {
             &[("host", "h1"), ("zone", "a"), ("rack", "2")],
             &[("host", "h2"), ("zone", "b"), ("rack", "2")],
         ]);
-        assert_eq!(grouping_labels(&nodes, 2), ["rack", "zone"]);
-        assert_eq!(grouping_labels(&nodes, 1), [""; 0]);
+        assert_eq!(Labels::of(&nodes).grouping(2), ["rack", "zone"]);
+        assert_eq!(Labels::of(&nodes).grouping(1), [""; 0]);
     }
 
     #[test]

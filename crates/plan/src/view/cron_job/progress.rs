@@ -69,6 +69,18 @@ pub enum Outcome {
     Failed,
 }
 
+impl Outcome {
+    /// That of a job.
+    pub(super) fn of(child: &Child) -> Self {
+        match child.ended.map(|end| end.outcome) {
+            None => Self::Running,
+            Some(RunOutcome::Succeeded) => Self::Succeeded,
+            Some(RunOutcome::CompletedWithFailures) => Self::CompletedWithFailures,
+            Some(RunOutcome::Failed) => Self::Failed,
+        }
+    }
+}
+
 impl Progress {
     /// Where a CronJob stands. `children`: its jobs, as far as they are known.
     pub fn of(stored: &StoredCron, children: &Children, now: Timestamp) -> Self {
@@ -140,13 +152,7 @@ fn last_run(cron: &CronJob, children: &Children) -> Option<LastRun> {
             })
         }
         (Some(((kind, name), child)), _) => Some(LastRun {
-            outcome: child
-                .ended
-                .map_or(Outcome::Running, |end| match end.outcome {
-                    RunOutcome::Succeeded => Outcome::Succeeded,
-                    RunOutcome::CompletedWithFailures => Outcome::CompletedWithFailures,
-                    RunOutcome::Failed => Outcome::Failed,
-                }),
+            outcome: Outcome::of(child),
             at: child.ended.map_or_else(|| came(child), |end| end.at),
             job: Some(format!("{}/{name}", child_resource(kind.kind()))),
         }),

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::progress::Outcome;
-use crate::cron_job::{Child, Children, RunOutcome};
+use crate::cron_job::{Child, Children};
 
 /// A run.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -63,13 +63,7 @@ fn kept(kind: &'static str, name: &str, child: &Child, now: Timestamp) -> KeptRu
     KeptRun {
         kind,
         name: name.to_owned(),
-        outcome: child
-            .ended
-            .map_or(Outcome::Running, |ended| match ended.outcome {
-                RunOutcome::Succeeded => Outcome::Succeeded,
-                RunOutcome::CompletedWithFailures => Outcome::CompletedWithFailures,
-                RunOutcome::Failed => Outcome::Failed,
-            }),
+        outcome: Outcome::of(child),
         scheduled: child.scheduled,
         started: child.started,
         ended,

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use carillon_testbed::browser::Driver;
+use fantoccini::elements::Element;
 use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -94,15 +95,15 @@ impl Page {
         self.until(what, expression, |found| *found == *text).await;
     }
 
+    /// An element, once it is there.
+    async fn element(&self, selector: &str) -> Element {
+        let wait = self.client.wait().at_most(LIMIT);
+        wait.for_element(Locator::Css(selector)).await.unwrap()
+    }
+
     /// The text of an element as it is shown.
     pub(super) async fn text(&self, selector: &str) -> String {
-        let found = self
-            .client
-            .wait()
-            .at_most(LIMIT)
-            .for_element(Locator::Css(selector))
-            .await;
-        found.unwrap().text().await.unwrap()
+        self.element(selector).await.text().await.unwrap()
     }
 
     /// The text of an element, be it shown or not.
@@ -114,13 +115,7 @@ impl Page {
     }
 
     pub(super) async fn click(&self, selector: &str) {
-        let found = self
-            .client
-            .wait()
-            .at_most(LIMIT)
-            .for_element(Locator::Css(selector))
-            .await;
-        found.unwrap().click().await.unwrap();
+        self.element(selector).await.click().await.unwrap();
     }
 
     /// Says yes to the question that is open.
@@ -129,8 +124,7 @@ impl Page {
     }
 
     pub(super) async fn keys(&self, selector: &str, keys: &str) {
-        let found = self.client.find(Locator::Css(selector)).await.unwrap();
-        found.send_keys(keys).await.unwrap();
+        self.element(selector).await.send_keys(keys).await.unwrap();
     }
 
     pub(super) async fn reload(&self) {
