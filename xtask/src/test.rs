@@ -1,5 +1,8 @@
 //! `cargo xtask test`: everything a change must pass, in stages, the quick ones first.
 
+mod machine_stalls;
+mod why;
+
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -11,6 +14,7 @@ use carillon_testbed::carillon::{self, Profile, Program};
 use carillon_testbed::tools;
 use clap::ValueEnum;
 
+use self::why::Why;
 use crate::{crds, metadata};
 
 /// Packages whose integration tests need a real API server.
@@ -112,6 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         _ if args.real_nodes => false,
         _ => (args.only.is_empty() || args.only.contains(stage)) && !args.skip.contains(stage),
     };
+    machine_stalls::watch();
     let start = Instant::now();
     let mut done: Vec<Done> = Vec::new();
     for stage in Stage::value_variants().iter().copied().filter(wanted) {
@@ -195,13 +200,17 @@ fn cargo(args: &[&str]) -> Result<usize> {
         .spawn()
         .context("running cargo")?;
     let stdout = cargo.stdout.take().context("cargo has no output")?;
-    let mut passed = 0;
+    let (mut passed, mut why) = (0, Why::default());
     for line in BufReader::new(stdout).lines() {
         let line = line.context("reading what cargo says")?;
         passed += passed_in(&line);
+        why.read(&line);
         println!("{line}");
     }
     let status = cargo.wait().context("waiting for cargo")?;
+    for reason in why.reasons() {
+        println!("{reason}");
+    }
     ensure!(
         status.success(),
         "cargo {}: {status}",

@@ -18,6 +18,7 @@ use crate::retry::Retry;
 use crate::rollout::Rollout;
 use crate::simulate::Simulate;
 use crate::suspend::Suspend;
+use crate::top::Top;
 use crate::trigger::Trigger;
 use crate::uninstall::Uninstall;
 use crate::wait::Wait;
@@ -46,6 +47,7 @@ pub(crate) enum Verb {
     Logs(Logs),
     Explain(Explain),
     Dashboard(Dashboard),
+    Top(Top),
     Plan(Plan),
     Simulate(Simulate),
     Retry(Retry),

@@ -38,6 +38,7 @@ mod rollout;
 mod simulate;
 mod suspend;
 mod target;
+mod top;
 mod trigger;
 mod two_apis;
 mod uninstall;
@@ -110,6 +111,7 @@ fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
         Verb::Logs(args) => block_on(async { logs::run(&api().await?, args, screen).await }),
         Verb::Explain(args) => block_on(async { explain::run(&api().await?, args, screen).await }),
         Verb::Dashboard(args) => dashboard::run(&cli.global, args, screen),
+        Verb::Top(args) => top::run(&cli.global, args, screen),
         Verb::Plan(args) => block_on(async { plan::run(api().await?, args, screen).await }),
         Verb::Simulate(args) => simulate::run(&cli.global, args, screen),
         Verb::Retry(args) => block_on(async { retry::run(&api().await?, args, screen).await }),

@@ -11,6 +11,7 @@ use carillon_plan::Uid;
 use carillon_plan::node::{NodeRow, Nodes};
 use carillon_plan::record::Slice;
 use carillon_plan::view::read;
+use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -124,6 +125,28 @@ pub struct Selection {
 /// An object, as it is stored, but for `metadata.managedFields`.
 pub type Object = Arc<Value>;
 
+/// A pod of a BroadcastJob.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Attempt {
+    /// The node that it is bound to.
+    pub node: String,
+    /// Since when it runs. `None` before that, and when it has ended.
+    pub runs_since: Option<Timestamp>,
+}
+
+fn attempt(pod: &Value) -> Attempt {
+    let status = &pod["status"];
+    let containers = status["containerStatuses"].as_array().into_iter().flatten();
+    let started = containers.filter_map(|one| one["state"]["running"]["startedAt"].as_str());
+    Attempt {
+        node: pod["spec"]["nodeName"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
+        runs_since: started.filter_map(|at| at.parse().ok()).min(),
+    }
+}
+
 /// What is known of the cluster.
 pub struct Cluster {
     client: Client,
@@ -131,6 +154,7 @@ pub struct Cluster {
     namespace: Option<String>,
     objects: Registry<Object>,
     slices: Registry<Slice>,
+    attempts: Registry<Attempt>,
     nodes: Registry<NodeRow>,
     changed: watch::Sender<u64>,
 }
@@ -151,6 +175,7 @@ impl Cluster {
             namespace,
             objects: Registry::new(|object| Some(Arc::new(object))),
             slices: Registry::new(|object| read::slice(&object).ok()),
+            attempts: Registry::new(|pod| Some(attempt(&pod))),
             nodes: Registry::new(|object| read::node(&object).map(|(_, row)| row)),
             changed: watch::Sender::new(0),
         })
@@ -203,10 +228,22 @@ impl Cluster {
         self.slices.open(&self.client, selection, &self.changed)
     }
 
+    /// The pods of a BroadcastJob.
+    pub fn attempts(&self, namespace: &str, uid: Uid) -> Arc<Table<Attempt>> {
+        let selection = Selection {
+            resource: PODS,
+            namespace: Some(namespace.to_owned()),
+            labels: format!("{LABEL_BROADCAST_JOB_UID}={uid}"),
+            fields: String::new(),
+        };
+        self.attempts.open(&self.client, selection, &self.changed)
+    }
+
     /// Ends the watches that nobody has looked at for a while. To be called now and then.
     pub fn sweep(&self) {
         self.objects.sweep();
         self.slices.sweep();
+        self.attempts.sweep();
         self.nodes.sweep();
     }
 }

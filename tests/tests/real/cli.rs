@@ -12,4 +12,5 @@ mod retries;
 mod roles;
 mod simulate;
 mod terminal;
+mod top;
 mod verbs;

@@ -119,7 +119,7 @@ async fn typed(api: &Api, action: &Action) -> Result<Seen<String>> {
             let what = action.resource.name();
             return Ok(Err(format!("you may not change {what} in {namespace}")));
         }
-        let mut screen = Screen::kept();
+        let mut screen = Screen::kept(String::new());
         match dispatch(&api, &typed.verb, &mut screen).await {
             Ok(_) => return Ok(Ok(screen.into_kept())),
             Err(error) if is_conflict(&error) => {}

@@ -65,10 +65,11 @@ impl Screen {
     }
 
     /// A screen that keeps what is printed: for answers that are shown elsewhere.
-    pub(crate) fn kept() -> Self {
-        let screen = Self::new(Color::Never, String::new());
+    pub(crate) fn kept(flags: String) -> Self {
+        let screen = Self::new(Color::Never, flags);
         Self {
             kept: Some(String::new()),
+            room: None,
             ..screen
         }
     }
@@ -185,6 +186,17 @@ impl Screen {
     pub(crate) fn table(&mut self, table: &Table, headers: bool) -> Result<()> {
         let text = table.render(self.style(headers));
         self.print(&text)
+    }
+
+    /// Where standard output is a terminal: whether to use colours there, and whether it shows signs beyond ASCII.
+    pub(crate) fn paint(&self) -> Option<(bool, bool)> {
+        self.room?;
+        let set = |name: &&str| std::env::var(name).is_ok_and(|value| !value.is_empty());
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find(set);
+        let locale = locale.and_then(|name| std::env::var(name).ok());
+        let locale = locale.unwrap_or_default().to_ascii_lowercase();
+        let unicode = locale.contains("utf-8") || locale.contains("utf8");
+        Some((self.color, unicode))
     }
 
     /// How a table is printed here.

@@ -1,14 +1,16 @@
 //! The page of a BroadcastJob.
 
+use carillon_plan::Uid;
 use carillon_plan::broadcast_job::BroadcastJob;
 use carillon_plan::node::Nodes;
+use carillon_plan::view::broadcast_job::estimate::Pace;
 use carillon_plan::view::broadcast_job::explain;
 use carillon_plan::view::broadcast_job::family::{Members, Relative};
 use carillon_plan::view::broadcast_job::kin;
 use carillon_plan::view::broadcast_job::ledger::Ledger;
 use carillon_plan::view::broadcast_job::outcomes::{SAMPLE, fold};
 use carillon_plan::view::broadcast_job::pause;
-use carillon_plan::view::broadcast_job::progress::{Progress, standing};
+use carillon_plan::view::broadcast_job::progress::{Progress, Standing, standing};
 use carillon_plan::view::broadcast_job::squares::squares;
 use carillon_plan::view::read;
 use carillon_plan::view::squares::Labels;
@@ -51,6 +53,10 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress) -> Page {
     if let Some(fleet) = &fleet {
         let all = explain::job(&known.family, job, &known.nodes);
         fleet.tell(all.groups, &labels, &mut page);
+    }
+    if progress.standing == Standing::Running {
+        let uid = job.meta.owner.uid;
+        page["pace"] = json!(pace(cluster, &at.namespace, uid, &ledger));
     }
     page["failures"] = failures(&known.family, &labels);
     page["family"] = known.family.iter().map(relative).collect();
@@ -114,6 +120,13 @@ fn known(cluster: &Cluster, at: &ObjectAddress, sources: &mut Sources) -> Option
         nodes: nodes.by_name(),
         whole,
     })
+}
+
+/// How fast it is. Whoever may not read pods does not learn which nodes are slow.
+fn pace(cluster: &Cluster, namespace: &str, uid: Uid, ledger: &Ledger<'_>) -> Option<Pace> {
+    let attempts = cluster.attempts(namespace, uid);
+    let running = attempts.map(|_, attempt| Some((attempt.node.clone(), attempt.runs_since?)));
+    Pace::of(ledger, running.into_iter().flatten(), SAMPLE)
 }
 
 /// What `results --failed` shows, with the labels that tell these nodes from the others.

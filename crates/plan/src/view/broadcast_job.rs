@@ -1,6 +1,7 @@
 //! What people ask about BroadcastJobs, and what to write for what they want of them.
 
 pub mod alike;
+pub mod estimate;
 pub mod explain;
 pub mod family;
 pub mod kin;

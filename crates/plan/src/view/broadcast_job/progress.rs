@@ -2,10 +2,11 @@
 
 use carillon_api::NodeState;
 use carillon_api::condition::{reasons, types};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
+use super::estimate::eta;
 use super::ledger::Ledger;
 use super::outcomes::sentence;
 use crate::broadcast_job::BroadcastJob;
@@ -114,7 +115,7 @@ impl Progress {
             retrying: status.retrying,
             lost: status.lost,
             refused: status.refused.iter().map(|refused| refused.count).sum(),
-            eta_seconds: eta.map(|eta| eta.as_secs()),
+            eta_seconds: eta,
             created: stored.created,
         }
     }
@@ -204,66 +205,6 @@ fn failures(job: &BroadcastJob, ledger: &Ledger<'_>) -> Option<String> {
         ..=0 => format!("{node} failed ({how})"),
         n => format!("{node} failed ({how}) and {n} more"),
     })
-}
-
-/// When the nodes that remain may be done, counted from now. `None` while no attempt has ended, or
-/// nothing remains.
-///
-/// With `d` the median duration of the attempts that ended as Succeeded or Failed, `w` the pods that
-/// may run at a time and `r` the nodes without an outcome, there are two estimates:
-///
-/// - `d × r / w`, at least `d`: what the durations promise. Used until `w` attempts have ended.
-/// - `r × t / n`: what really came out lately. The `n` attempts that ended last, `2 × w` at most,
-///   took `t` together: from the first start to the last end, but of a time in which none of them
-///   ran at most `d`, as the job may have been paused then.
-pub fn eta(job: &BroadcastJob, ledger: &Ledger<'_>) -> Option<SignedDuration> {
-    let remaining = (job.status.desired - job.status.succeeded - job.status.failed).max(0) as usize;
-    if remaining == 0 {
-        return None;
-    }
-    let width = job.parallelism.of(job.status.desired as usize);
-    let width = width.min(job.status.desired as usize).max(1);
-    let mut ended: Vec<(Timestamp, Timestamp)> = ledger.all().filter_map(ended).collect();
-    ended.sort_by_key(|(_, finished)| *finished);
-    let median = median(&ended)?;
-    let seconds = if ended.len() < width {
-        median * (remaining as f64 / width as f64).max(1.0)
-    } else {
-        let lately = ended.split_off(ended.len().saturating_sub(2 * width));
-        let number = lately.len() as f64;
-        took(lately, median) / number * remaining as f64
-    };
-    SignedDuration::try_from_secs_f64(seconds.ceil()).ok()
-}
-
-/// Start and end of an attempt that ran to an outcome.
-fn ended(record: &Record) -> Option<(Timestamp, Timestamp)> {
-    matches!(record.state, NodeState::Succeeded | NodeState::Failed)
-        .then_some((record.started?, record.finished?))
-}
-
-/// Seconds from the first start to the last end, of each gap between them at most `gap`.
-fn took(mut attempts: Vec<(Timestamp, Timestamp)>, gap: f64) -> f64 {
-    attempts.sort_unstable();
-    let mut covered: Option<Timestamp> = None;
-    let mut seconds = 0.0;
-    for (started, finished) in attempts {
-        let from = covered.map_or(started, |covered| covered.max(started));
-        let idle = covered.map_or(0.0, |covered| from.duration_since(covered).as_secs_f64());
-        seconds += idle.min(gap) + finished.duration_since(from).as_secs_f64().max(0.0);
-        covered = Some(from.max(finished));
-    }
-    seconds
-}
-
-fn median(ended: &[(Timestamp, Timestamp)]) -> Option<f64> {
-    let durations = ended.iter().map(|(started, finished)| {
-        let took = finished.duration_since(*started);
-        took.as_secs_f64().max(0.0)
-    });
-    let mut durations: Vec<f64> = durations.collect();
-    durations.sort_by(f64::total_cmp);
-    durations.get(durations.len() / 2).copied()
 }
 
 #[cfg(test)]
@@ -406,64 +347,5 @@ mod tests {
             let headline = headline(acknowledged);
             assert!(headline.ends_with(&end), "{acknowledged}: {headline}");
         }
-    }
-
-    fn seconds(parallelism: &Value, done: i32, records: Vec<Record>) -> Option<i64> {
-        let job = job(
-            &json!({"parallelism": parallelism}),
-            &json!({"desired": 100, "succeeded": done}),
-        );
-        let slices = slice(records);
-        eta(&job.job, &Ledger::read(&slices)).map(|eta| eta.as_secs())
-    }
-
-    /// `count` attempts that succeeded, `width` at a time, each `took` seconds, one round after
-    /// the other.
-    fn rounds(count: i64, width: i64, took: i64) -> Vec<Record> {
-        (0..count)
-            .map(|n| {
-                let mut record = record(&format!("n{n}"), 1, NodeState::Succeeded);
-                record.started = Some(at(n / width * took));
-                record.finished = Some(at((n / width + 1) * took));
-                record
-            })
-            .collect()
-    }
-
-    #[test]
-    fn nothing_is_promised_before_an_attempt_has_ended_or_when_nothing_remains() {
-        assert_eq!(seconds(&json!(10), 0, vec![]), None);
-        let running = vec![record("n1", 1, NodeState::Started)];
-        assert_eq!(seconds(&json!(10), 0, running), None);
-        assert_eq!(seconds(&json!(10), 100, rounds(100, 10, 30)), None);
-    }
-
-    #[test]
-    fn the_first_estimate_is_of_durations_the_later_of_what_came_out() {
-        // 3 of 10 have ended: 97 remain, 10 at a time, 30 s each.
-        assert_eq!(seconds(&json!(10), 3, rounds(3, 10, 30)), Some(291));
-        // 40 have ended at 10 in 30 s: 60 remain.
-        assert_eq!(seconds(&json!("10%"), 40, rounds(40, 10, 30)), Some(180));
-        // Without a limit all run at once; what remains takes no longer than one.
-        let unlimited = seconds(&json!(i32::MAX), 50, rounds(50, 100, 30));
-        assert_eq!(unlimited, Some(30));
-    }
-
-    #[test]
-    fn an_old_pause_does_not_slow_the_estimate_down() {
-        let mut records = rounds(40, 10, 30);
-        for old in &mut records[..20] {
-            let long_ago = SignedDuration::from_hours(-5);
-            old.started = old.started.map(|at| at + long_ago);
-            old.finished = old.finished.map(|at| at + long_ago);
-        }
-        assert_eq!(seconds(&json!(10), 40, records.clone()), Some(180));
-        // One in the midst of what is looked at counts as one median.
-        for old in &mut records[20..30] {
-            let before = SignedDuration::from_hours(-1);
-            old.started = old.started.map(|at| at + before);
-            old.finished = old.finished.map(|at| at + before);
-        }
-        assert_eq!(seconds(&json!(10), 40, records), Some(270));
     }
 }

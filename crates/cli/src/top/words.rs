@@ -1,0 +1,200 @@
+//! What is said beside the squares. Everything that others wrote is made harmless here.
+
+use carillon_dashboard::page::Address;
+use carillon_plan::printable::one_line;
+use carillon_plan::view::broadcast_job::estimate::Pace;
+use carillon_plan::view::squares::{Class, Square};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::render::duration;
+
+/// Runs of a CronJob that are listed.
+const RUNS: usize = 12;
+const SEPARATOR: &str = "   ";
+
+/// How many of a class there are.
+pub(super) fn count(counts: &Value, class: Class) -> usize {
+    let field = match class {
+        Class::Done => "done",
+        Class::Active => "active",
+        Class::Failed => "failed",
+        Class::Waiting => "waiting",
+        Class::LeftOut => "leftOut",
+    };
+    counts[field].as_u64().unwrap_or(0) as usize
+}
+
+fn text(value: &Value) -> String {
+    one_line(value.as_str().unwrap_or_default()).into_owned()
+}
+
+/// `BroadcastJob ops/fix`.
+pub(super) fn name(row: &Value) -> String {
+    format!(
+        "{} {}/{}",
+        text(&row["kind"]),
+        text(&row["namespace"]),
+        text(&row["name"])
+    )
+}
+
+/// Where an object stands.
+pub(super) fn state(row: &Value) -> String {
+    let counts = &row["counts"];
+    let all = counts["nodes"].as_u64().unwrap_or(0);
+    let far = if counts.is_object() {
+        format!("{}/{all} ", count(counts, Class::Done))
+    } else {
+        String::new()
+    };
+    format!("{far}{}", text(&row["headline"]))
+}
+
+/// What is looked at, and where it stands.
+pub(super) fn title(at: &Address, head: &Value, now: Timestamp) -> (String, String) {
+    let Address::Object(at) = at else {
+        let where_ = match head["namespace"].as_str() {
+            Some(namespace) => format!("namespace {namespace}"),
+            None => "all namespaces".to_owned(),
+        };
+        let rows = head["rows"].as_array().map_or(0, Vec::len);
+        let state = if head["loading"] == true {
+            "being read".to_owned()
+        } else {
+            format!("{rows} objects")
+        };
+        return (where_, state);
+    };
+    let name = format!("{} {}/{}", at.resource.kind, at.namespace, at.name);
+    let state = match head["page"].as_str() {
+        None | Some("loading") => "being read".to_owned(),
+        Some("missing") => "is not there".to_owned(),
+        _ => {
+            let created: Option<Timestamp> =
+                head["created"].as_str().and_then(|at| at.parse().ok());
+            let age = created.map(|at| duration(now.duration_since(at).as_secs()));
+            let age = age.map(|age| format!(" (created {age} ago)"));
+            format!("{}{}", text(&head["headline"]), age.unwrap_or_default())
+        }
+    };
+    (name, state)
+}
+
+/// How many nodes stand where, and when it may be done.
+pub(super) fn summary(head: &Value) -> String {
+    let counts = &head["counts"];
+    if !counts.is_object() {
+        return String::new();
+    }
+    let parts = [
+        ("done", Class::Done),
+        ("active", Class::Active),
+        ("failed", Class::Failed),
+        ("waiting", Class::Waiting),
+        ("left out", Class::LeftOut),
+    ];
+    let parts = parts.map(|(word, class)| format!("{} {word}", count(counts, class)));
+    let mut said = format!("{} nodes: {}", counts["nodes"], parts.join(", "));
+    if let Some(eta) = head["progress"]["etaSeconds"].as_i64() {
+        said = format!("{said}{SEPARATOR}ETA {}", duration(eta));
+    }
+    said
+}
+
+/// What needs attention most: what cannot be read, who is slow, what failed, what is waited for.
+pub(super) fn note(head: &Value, now: Timestamp) -> String {
+    let list = |field: &str| head[field].as_array().map_or(&[][..], Vec::as_slice);
+    let mut said = Vec::new();
+    said.extend(list("sources").iter().find_map(unread));
+    said.extend(slow(head, now));
+    if let Some(failure) = list("failures").first() {
+        let nodes: Vec<String> = failure["nodes"]
+            .as_array()
+            .map_or(Vec::new(), |nodes| nodes.iter().map(text).collect());
+        said.push(format!(
+            "{}× {} ({})",
+            failure["count"],
+            text(&failure["sentence"]),
+            nodes.join(", ")
+        ));
+    }
+    let waiting = head["progress"]["waitingFor"].as_array();
+    if let Some(first) = waiting.and_then(|all| all.first()) {
+        said.push(format!(
+            "waits for {} {}",
+            first["count"],
+            text(&first["reason"])
+        ));
+    }
+    said.join(SEPARATOR)
+}
+
+/// What cannot be read, and why. What is being read will come by itself.
+fn unread(source: &Value) -> Option<String> {
+    let why = match source["state"].as_str()? {
+        "notAllowed" => "you may not read them",
+        "notServed" => "the API server does not know them",
+        "lost" | "notYet" => "the API server does not answer",
+        _ => return None,
+    };
+    Some(format!("{}: {why}", text(&source["what"])))
+}
+
+/// `slow: node-17 runs 3m, 6.1× the median`.
+fn slow(head: &Value, now: Timestamp) -> Option<String> {
+    let pace: Pace = serde_json::from_value(head["pace"].clone()).ok()?;
+    let told: Vec<String> = pace
+        .stragglers(now)
+        .map(|(one, times)| {
+            let runs = duration(now.duration_since(one.started).as_secs());
+            format!(
+                "{} runs {runs}, {times:.1}× the median",
+                one_line(&one.node)
+            )
+        })
+        .collect();
+    (!told.is_empty()).then(|| format!("slow: {}", told.join("; ")))
+}
+
+/// One node.
+pub(super) fn square(square: &Square) -> String {
+    let look = &square.look;
+    let parts = [&square.node, &look.place, &look.reason, &look.words];
+    let parts = parts.into_iter().filter(|part| !part.is_empty());
+    let parts: Vec<_> = parts.map(|part| one_line(part)).collect();
+    parts.join("  ")
+}
+
+/// What is said of an object that has no squares.
+pub(super) fn lines(head: &Value, now: Timestamp) -> String {
+    let mut lines = Vec::new();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    if let Some(schedule) = head["schedule"].as_str() {
+        lines.push(format!("schedule  {}", one_line(schedule)));
+    }
+    for run in list(&head["outlook"]["runs"]).iter().take(3) {
+        let (local, yours) = (text(&run["local"]), text(&run["yours"]));
+        lines.push(format!("next      {local}{SEPARATOR}{yours}"));
+    }
+    for run in list(&head["runs"]).iter().rev().take(RUNS) {
+        let started: Option<Timestamp> = run["started"].as_str().and_then(|at| at.parse().ok());
+        let age = started.map(|at| format!("{} ago", duration(now.duration_since(at).as_secs())));
+        lines.push(format!(
+            "run       {:<10} {:<12} {}",
+            text(&run["outcome"]),
+            age.unwrap_or_default(),
+            text(&run["name"])
+        ));
+    }
+    for condition in list(&head["conditions"]) {
+        lines.push(format!(
+            "{}={}  {}  {}",
+            text(&condition["type"]),
+            text(&condition["status"]),
+            text(&condition["reason"]),
+            text(&condition["message"])
+        ));
+    }
+    lines.join("\n")
+}
