@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 
 /// Verbs of other programs, and ours for the same.
 const MEANT: [(&[&str], &str); 9] = [
-    (&["list", "ls", "status", "show", "progress", "top"], "get"),
+    (&["list", "ls", "status", "show", "progress"], "get"),
     (&["describe", "why", "diagnose"], "explain"),
     (&["result", "outcomes", "history"], "results"),
     (&["log", "tail"], "logs"),
