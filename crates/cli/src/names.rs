@@ -1,6 +1,21 @@
 //! Names as they are written on the command line: as kubectl has them.
 
+use carillon_dashboard::cluster::{
+    BROADCAST_JOBS, CRON_JOBS, DAEMON_SETS, NATIVE_CRON_JOBS, NATIVE_DAEMON_SETS, Resource,
+};
 use carillon_plan::cron_job::Api as Side;
+
+/// What kubectl calls a resource for short, as it stands before the name of an object.
+pub(crate) fn short_name(resource: Resource) -> &'static str {
+    match resource {
+        BROADCAST_JOBS => "cbj",
+        CRON_JOBS => "ccj",
+        NATIVE_CRON_JOBS => "cj",
+        DAEMON_SETS => "cds",
+        NATIVE_DAEMON_SETS => "ds",
+        other => other.plural,
+    }
+}
 
 /// The name of an object of a kind that two APIs have, and of which of them it may be.
 #[derive(Clone, Debug, Eq, PartialEq)]

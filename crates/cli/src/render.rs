@@ -9,7 +9,7 @@ mod screen;
 mod table;
 
 pub(crate) use self::age::{age, duration, seconds};
-pub(crate) use self::bar::Parts;
+pub(crate) use self::bar::{Parts, lengths};
 pub(crate) use self::color::{Color, Tone};
 pub(crate) use self::document::yaml;
 pub(crate) use self::format::Format;

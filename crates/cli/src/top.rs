@@ -8,9 +8,7 @@ mod words;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use carillon_dashboard::cluster::{
-    BROADCAST_JOBS, Cluster, DAEMON_SETS, NATIVE_DAEMON_SETS, Resource,
-};
+use carillon_dashboard::cluster::{BROADCAST_JOBS, Cluster, DAEMON_SETS, JOBS, NATIVE_DAEMON_SETS};
 use carillon_dashboard::page::{self, Address, ObjectAddress, Page};
 use carillon_plan::printable::lines;
 use clap::Parser;
@@ -27,6 +25,7 @@ use self::view::{Effect, Popup, View};
 use crate::client::Api;
 use crate::exit::DONE;
 use crate::flags::Global;
+use crate::names::short_name;
 use crate::render::Screen;
 use crate::target::{Found, Target, target};
 use crate::{candidates, explain};
@@ -130,7 +129,7 @@ async fn on_terminal(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut ended = std::pin::pin!(terminated());
     changes.mark_changed();
-    let mut drawn = None;
+    let mut loaded = None;
     loop {
         let mut grid = None;
         let now = Timestamp::now();
@@ -145,7 +144,7 @@ async fn on_terminal(
                 },
                 _ = ticks.tick() => {
                     // Times go on though nothing changes.
-                    let second = drawn.is_none_or(|at: Instant| at.elapsed() >= Duration::from_secs(1));
+                    let second = loaded.is_none_or(|at: Instant| at.elapsed() >= Duration::from_secs(1));
                     if changes.has_changed()? || second {
                         break Effect::Load;
                     }
@@ -158,9 +157,10 @@ async fn on_terminal(
             Effect::None => {}
             Effect::Load => {
                 changes.mark_unchanged();
-                drawn = Some(Instant::now());
+                loaded = Some(Instant::now());
                 cluster.sweep();
                 view.show(page::make(cluster, &view.at, now));
+                view.pace = page::pace(cluster, &view.at);
             }
             Effect::Explain(at, node) => {
                 let text = explained(asked, &at, &node).await;
@@ -199,10 +199,10 @@ async fn explained(
     at: &ObjectAddress,
     node: &str,
 ) -> Result<String> {
-    let Some(kind) = short_name(at.resource) else {
+    if at.resource == JOBS {
         bail!("the indexes of a Job are explained by their pods");
-    };
-    let name = format!("{kind}/{}", at.name);
+    }
+    let name = format!("{}/{}", short_name(at.resource), at.name);
     let flags = Global {
         namespace: Some(at.namespace.clone()),
         ..global.clone()
@@ -217,15 +217,6 @@ async fn explained(
     )
     .await?;
     Ok(screen.into_kept())
-}
-
-fn short_name(resource: Resource) -> Option<&'static str> {
-    match resource {
-        BROADCAST_JOBS => Some("cbj"),
-        DAEMON_SETS => Some("cds"),
-        NATIVE_DAEMON_SETS => Some("ds"),
-        _ => None,
-    }
 }
 
 /// Prints a line for each change: of one object until it has come to its end, of all objects one each.

@@ -126,24 +126,28 @@ pub struct Selection {
 pub type Object = Arc<Value>;
 
 /// A pod of a BroadcastJob.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Attempt {
-    /// The node that it is bound to.
-    pub node: String,
     /// Since when it runs. `None` before that, and when it has ended.
     pub runs_since: Option<Timestamp>,
 }
 
 fn attempt(pod: &Value) -> Attempt {
-    let status = &pod["status"];
-    let containers = status["containerStatuses"].as_array().into_iter().flatten();
-    let started = containers.filter_map(|one| one["state"]["running"]["startedAt"].as_str());
+    let containers = pod["status"]["containerStatuses"].as_array();
+    let started = containers.into_iter().flatten();
+    let started = started.filter_map(|one| one["state"]["running"]["startedAt"].as_str());
     Attempt {
-        node: pod["spec"]["nodeName"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned(),
         runs_since: started.filter_map(|at| at.parse().ok()).min(),
+    }
+}
+
+/// What has the label of a BroadcastJob.
+fn of_job(resource: Resource, namespace: &str, uid: Uid) -> Selection {
+    Selection {
+        resource,
+        namespace: Some(namespace.to_owned()),
+        labels: format!("{LABEL_BROADCAST_JOB_UID}={uid}"),
+        fields: String::new(),
     }
 }
 
@@ -219,23 +223,13 @@ impl Cluster {
 
     /// The result slices of a BroadcastJob.
     pub fn slices(&self, namespace: &str, uid: Uid) -> Arc<Table<Slice>> {
-        let selection = Selection {
-            resource: SLICES,
-            namespace: Some(namespace.to_owned()),
-            labels: format!("{LABEL_BROADCAST_JOB_UID}={uid}"),
-            fields: String::new(),
-        };
+        let selection = of_job(SLICES, namespace, uid);
         self.slices.open(&self.client, selection, &self.changed)
     }
 
-    /// The pods of a BroadcastJob.
+    /// The pods that say they are a BroadcastJob's, by the name of the pod.
     pub fn attempts(&self, namespace: &str, uid: Uid) -> Arc<Table<Attempt>> {
-        let selection = Selection {
-            resource: PODS,
-            namespace: Some(namespace.to_owned()),
-            labels: format!("{LABEL_BROADCAST_JOB_UID}={uid}"),
-            fields: String::new(),
-        };
+        let selection = of_job(PODS, namespace, uid);
         self.attempts.open(&self.client, selection, &self.changed)
     }
 

@@ -8,6 +8,7 @@ mod job;
 mod overview;
 pub mod squares;
 
+use carillon_plan::view::broadcast_job::estimate::Pace;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -96,6 +97,14 @@ pub fn make(cluster: &Cluster, address: &Address, now: Timestamp) -> Page {
             JOBS => job::page(cluster, object),
             _ => missing(object, &Sources::default()),
         },
+    }
+}
+
+/// How fast a BroadcastJob is that runs; of other pages there is nothing to say.
+pub fn pace(cluster: &Cluster, address: &Address) -> Option<Pace> {
+    match address {
+        Address::Object(at) if at.resource == BROADCAST_JOBS => broadcast_job::pace(cluster, at),
+        _ => None,
     }
 }
 

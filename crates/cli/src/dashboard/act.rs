@@ -18,6 +18,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 use crate::client::{Api, Version, code};
+use crate::names::short_name;
 use crate::render::Screen;
 use crate::{pause, retry, rollout, suspend, trigger};
 
@@ -90,15 +91,10 @@ fn command(action: &Action) -> Result<Vec<String>> {
             resource.name()
         ),
     };
-    let prefix = match *resource {
-        CRON_JOBS => "ccj",
-        NATIVE_CRON_JOBS => "cj",
-        DAEMON_SETS => "cds",
-        NATIVE_DAEMON_SETS => "ds",
-        _ => "cbj",
-    };
     let words = words.iter().map(|word| (*word).to_owned());
-    Ok(words.chain([format!("{prefix}/{name}")]).collect())
+    Ok(words
+        .chain([format!("{}/{name}", short_name(*resource))])
+        .collect())
 }
 
 /// Types it. `Ok(Err)`: whoever looks may not do that.

@@ -18,22 +18,38 @@ pub(crate) struct Parts {
 
 /// `[======xx>>......]`: what is done from the left, then what has failed, then what is under way.
 pub(crate) fn bar(parts: Parts) -> String {
-    let whole = i64::from(parts.all.max(1));
-    let mut sum = 0;
-    let mut drawn = 0;
+    let count = |number: i32| usize::try_from(number).unwrap_or(0);
+    let signs = [('=', parts.done), ('x', parts.failed), ('>', parts.active)];
+    let counts = signs.map(|(sign, number)| (count(number), sign == 'x'));
+    let lengths = lengths(counts, count(parts.all), WIDTH);
     let mut text = String::from("[");
-    for (number, sign) in [(parts.done, '='), (parts.failed, 'x'), (parts.active, '>')] {
-        sum += i64::from(number.max(0));
-        let end = (sum * WIDTH as i64 / whole).min(WIDTH as i64) as usize;
-        // A failure is seen however few there are.
-        let least = usize::from(sign == 'x' && number > 0 && drawn < WIDTH);
-        let end = end.max(drawn + least);
-        text.extend(std::iter::repeat_n(sign, end - drawn));
-        drawn = end;
+    for ((sign, _), length) in signs.into_iter().zip(lengths) {
+        text.extend(std::iter::repeat_n(sign, length));
     }
-    text.extend(std::iter::repeat_n('.', WIDTH - drawn));
+    text.extend(std::iter::repeat_n(
+        '.',
+        WIDTH - lengths.iter().sum::<usize>(),
+    ));
     text.push(']');
     text
+}
+
+/// How long each part of a bar is. Of a part that is told to be seen there is a sign however small it is, as long as
+/// there is room.
+pub(crate) fn lengths<const N: usize>(
+    parts: [(usize, bool); N],
+    whole: usize,
+    width: usize,
+) -> [usize; N] {
+    let (mut sum, mut drawn) = (0, 0);
+    parts.map(|(number, seen)| {
+        sum += number;
+        let least = usize::from(seen && number > 0 && drawn < width);
+        let end = (sum * width / whole.max(1)).min(width).max(drawn + least);
+        let length = end - drawn;
+        drawn = end;
+        length
+    })
 }
 
 #[cfg(test)]

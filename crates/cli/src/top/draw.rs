@@ -2,7 +2,7 @@
 
 use carillon_dashboard::page::Address;
 use carillon_plan::printable::one_line;
-use carillon_plan::view::squares::{Class, Square};
+use carillon_plan::view::squares::{Class, Counts, Square};
 use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::grid::{Density, Grid, Line, Row, arrange};
 use super::view::View;
 use super::words;
+use crate::render::lengths;
 
 /// What the terminal can show.
 #[derive(Clone, Copy, Debug)]
@@ -63,26 +64,13 @@ impl Paint {
     }
 
     /// A bar of all classes, so many signs long.
-    fn bar(self, count: impl Fn(Class) -> usize, width: usize) -> Vec<Span<'static>> {
-        let whole = Class::ALL.iter().map(|class| count(*class)).sum::<usize>();
-        let (mut sum, mut drawn) = (0, 0);
-        let mut spans = Vec::new();
-        for class in Class::ALL {
-            let number = count(class);
-            sum += number;
-            let mut end = sum * width / whole.max(1);
-            // A failure is seen however few there are.
-            if class == Class::Failed && number > 0 {
-                end = end.max(drawn + 1).min(width);
-            }
-            let length = end.saturating_sub(drawn);
-            spans.push(Span::styled(
-                self.sign(class).repeat(length),
-                self.of(class),
-            ));
-            drawn = drawn.max(end);
-        }
-        spans
+    fn bar(self, counts: &Counts, width: usize) -> Vec<Span<'static>> {
+        let parts = Class::ALL.map(|class| (counts.of_class(class), class == Class::Failed));
+        let lengths = lengths(parts, counts.nodes, width);
+        let spans = Class::ALL.into_iter().zip(lengths);
+        let spans = spans
+            .map(|(class, length)| Span::styled(self.sign(class).repeat(length), self.of(class)));
+        spans.collect()
     }
 }
 
@@ -100,12 +88,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, paint: Paint, now: Timest
     let [title, bar, counts, note, body, pointed, keys] = areas.areas(frame.area());
     let head = &view.page.head;
     frame.render_widget(titled(view, now), title);
-    if head["counts"].is_object() {
-        let count = |class| words::count(&head["counts"], class);
-        frame.render_widget(Text::from(paint.bar(count, bar.width.into())), bar);
+    if let Some(counts) = words::counts(head) {
+        frame.render_widget(Text::from(paint.bar(&counts, bar.width.into())), bar);
     }
     frame.render_widget(Text::from(words::summary(head)), counts);
-    let noted = words::note(head, now);
+    let noted = words::note(view, now);
     let tone = if paint.color {
         Style::new().fg(Color::Indexed(208))
     } else {
@@ -184,9 +171,9 @@ fn scrolled(line: usize, lines: usize, height: usize) -> usize {
 }
 
 fn group(name: &str, squares: &[Square], paint: Paint) -> Text<'static> {
-    let count = |class: Class| squares.iter().filter(|one| one.look.class == class).count();
-    let mut spans = paint.bar(count, GROUP_BAR);
-    let (done, failed) = (count(Class::Done), count(Class::Failed));
+    let counts = Counts::of(squares.iter().map(|one| one.look.class));
+    let mut spans = paint.bar(&counts, GROUP_BAR);
+    let Counts { done, failed, .. } = counts;
     let failed = if failed > 0 {
         format!(", {failed} failed")
     } else {
@@ -244,11 +231,9 @@ fn table(frame: &mut Frame<'_>, view: &View, paint: Paint, area: Rect) {
             Style::new()
         };
         let mut spans = vec![Span::styled(format!("{:<widest$} ", name(row)), style)];
-        let count = |class| words::count(&row["counts"], class);
-        if row["counts"].is_object() {
-            spans.extend(paint.bar(count, GROUP_BAR));
-        } else {
-            spans.push(Span::raw(" ".repeat(GROUP_BAR)));
+        match words::counts(row) {
+            Some(counts) => spans.extend(paint.bar(&counts, GROUP_BAR)),
+            None => spans.push(Span::raw(" ".repeat(GROUP_BAR))),
         }
         spans.push(Span::raw(format!(" {}", words::state(row))));
         Text::from(spans)

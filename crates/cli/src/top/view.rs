@@ -2,6 +2,7 @@
 
 use carillon_dashboard::cluster::Resource;
 use carillon_dashboard::page::{Address, ObjectAddress, Page};
+use carillon_plan::view::broadcast_job::estimate::Pace;
 use carillon_plan::view::squares::{Class, Square};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use serde_json::Value;
@@ -37,6 +38,8 @@ pub(super) struct View {
     pub(super) at: Address,
     back: Vec<Address>,
     pub(super) page: Page,
+    /// How fast the job is that is looked at.
+    pub(super) pace: Option<Pace>,
     /// The square, or the row of the first page, that is pointed at.
     pub(super) cursor: usize,
     pub(super) popup: Option<Popup>,
@@ -64,6 +67,7 @@ impl View {
                 head: Value::Null,
                 fleet: None,
             },
+            pace: None,
             cursor: 0,
             popup: None,
             find: None,

@@ -3,26 +3,20 @@
 use carillon_dashboard::page::Address;
 use carillon_plan::printable::one_line;
 use carillon_plan::view::broadcast_job::estimate::Pace;
-use carillon_plan::view::squares::{Class, Square};
+use carillon_plan::view::squares::{Counts, Square};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::view::View;
 use crate::render::duration;
 
 /// Runs of a CronJob that are listed.
 const RUNS: usize = 12;
 const SEPARATOR: &str = "   ";
 
-/// How many of a class there are.
-pub(super) fn count(counts: &Value, class: Class) -> usize {
-    let field = match class {
-        Class::Done => "done",
-        Class::Active => "active",
-        Class::Failed => "failed",
-        Class::Waiting => "waiting",
-        Class::LeftOut => "leftOut",
-    };
-    counts[field].as_u64().unwrap_or(0) as usize
+/// How many nodes stand where, of a page or of a row of the first one.
+pub(super) fn counts(of: &Value) -> Option<Counts> {
+    serde_json::from_value(of["counts"].clone()).ok()
 }
 
 fn text(value: &Value) -> String {
@@ -41,13 +35,8 @@ pub(super) fn name(row: &Value) -> String {
 
 /// Where an object stands.
 pub(super) fn state(row: &Value) -> String {
-    let counts = &row["counts"];
-    let all = counts["nodes"].as_u64().unwrap_or(0);
-    let far = if counts.is_object() {
-        format!("{}/{all} ", count(counts, Class::Done))
-    } else {
-        String::new()
-    };
+    let far = counts(row).map(|counts| format!("{}/{} ", counts.done, counts.nodes));
+    let far = far.unwrap_or_default();
     format!("{far}{}", text(&row["headline"]))
 }
 
@@ -83,19 +72,20 @@ pub(super) fn title(at: &Address, head: &Value, now: Timestamp) -> (String, Stri
 
 /// How many nodes stand where, and when it may be done.
 pub(super) fn summary(head: &Value) -> String {
-    let counts = &head["counts"];
-    if !counts.is_object() {
+    let Some(counts) = counts(head) else {
         return String::new();
-    }
-    let parts = [
-        ("done", Class::Done),
-        ("active", Class::Active),
-        ("failed", Class::Failed),
-        ("waiting", Class::Waiting),
-        ("left out", Class::LeftOut),
-    ];
-    let parts = parts.map(|(word, class)| format!("{} {word}", count(counts, class)));
-    let mut said = format!("{} nodes: {}", counts["nodes"], parts.join(", "));
+    };
+    let Counts {
+        nodes,
+        done,
+        active,
+        failed,
+        waiting,
+        left_out,
+    } = counts;
+    let mut said = format!(
+        "{nodes} nodes: {done} done, {active} active, {failed} failed, {waiting} waiting, {left_out} left out"
+    );
     if let Some(eta) = head["progress"]["etaSeconds"].as_i64() {
         said = format!("{said}{SEPARATOR}ETA {}", duration(eta));
     }
@@ -103,11 +93,12 @@ pub(super) fn summary(head: &Value) -> String {
 }
 
 /// What needs attention most: what cannot be read, who is slow, what failed, what is waited for.
-pub(super) fn note(head: &Value, now: Timestamp) -> String {
+pub(super) fn note(view: &View, now: Timestamp) -> String {
+    let head = &view.page.head;
     let list = |field: &str| head[field].as_array().map_or(&[][..], Vec::as_slice);
     let mut said = Vec::new();
     said.extend(list("sources").iter().find_map(unread));
-    said.extend(slow(head, now));
+    said.extend(view.pace.as_ref().and_then(|pace| slow(pace, now)));
     if let Some(failure) = list("failures").first() {
         let nodes: Vec<String> = failure["nodes"]
             .as_array()
@@ -142,8 +133,7 @@ fn unread(source: &Value) -> Option<String> {
 }
 
 /// `slow: node-17 runs 3m, 6.1× the median`.
-fn slow(head: &Value, now: Timestamp) -> Option<String> {
-    let pace: Pace = serde_json::from_value(head["pace"].clone()).ok()?;
+fn slow(pace: &Pace, now: Timestamp) -> Option<String> {
     let told: Vec<String> = pace
         .stragglers(now)
         .map(|(one, times)| {

@@ -1,6 +1,6 @@
 //! The page of a BroadcastJob.
 
-use carillon_plan::Uid;
+use carillon_api::NodeState;
 use carillon_plan::broadcast_job::BroadcastJob;
 use carillon_plan::node::Nodes;
 use carillon_plan::view::broadcast_job::estimate::Pace;
@@ -53,10 +53,6 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress) -> Page {
     if let Some(fleet) = &fleet {
         let all = explain::job(&known.family, job, &known.nodes);
         fleet.tell(all.groups, &labels, &mut page);
-    }
-    if progress.standing == Standing::Running {
-        let uid = job.meta.owner.uid;
-        page["pace"] = json!(pace(cluster, &at.namespace, uid, &ledger));
     }
     page["failures"] = failures(&known.family, &labels);
     page["family"] = known.family.iter().map(relative).collect();
@@ -123,10 +119,26 @@ fn known(cluster: &Cluster, at: &ObjectAddress, sources: &mut Sources) -> Option
 }
 
 /// How fast it is. Whoever may not read pods does not learn which nodes are slow.
-fn pace(cluster: &Cluster, namespace: &str, uid: Uid, ledger: &Ledger<'_>) -> Option<Pace> {
-    let attempts = cluster.attempts(namespace, uid);
-    let running = attempts.map(|_, attempt| Some((attempt.node.clone(), attempt.runs_since?)));
-    Pace::of(ledger, running.into_iter().flatten(), SAMPLE)
+pub(super) fn pace(cluster: &Cluster, at: &ObjectAddress) -> Option<Pace> {
+    let object = cluster.all(BROADCAST_JOBS).get(&at.namespace, &at.name)?;
+    let job = read::job(&object).job;
+    if standing(&job).0 != Standing::Running {
+        return None;
+    }
+    let uid = job.meta.owner.uid;
+    let slices = cluster.slices(&at.namespace, uid);
+    let slices = slices.map(|_, slice| slice.clone());
+    let ledger = Ledger::read(&slices);
+    let pods = cluster.attempts(&at.namespace, uid);
+    // Anybody can put the label on a pod: those count that a record names.
+    let open = ledger
+        .latest()
+        .filter(|one| one.state == NodeState::Started);
+    let running = open.filter_map(|record| {
+        let since = pods.get(&at.namespace, &record.pod)?.runs_since?;
+        Some((record.node.to_string(), since))
+    });
+    Pace::of(&ledger, running, SAMPLE)
 }
 
 /// What `results --failed` shows, with the labels that tell these nodes from the others.

@@ -1,30 +1,16 @@
 //! What is printed on a terminal: rows that fit, and a bar that is drawn in place.
 
-use std::fs::File;
 use std::io::Read;
 use std::process::Command;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 
 use super::desk::{carillon, command, desk};
+use super::pty;
 
 /// Runs a command on a terminal of so many columns; what it has printed there.
 fn on_terminal(mut command: Command, columns: u16) -> String {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap();
-    let name = name.into_string().unwrap();
-    let terminal = File::options().read(true).write(true).open(name).unwrap();
-    let size = Winsize {
-        ws_row: 24,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    tcsetwinsize(&terminal, size).unwrap();
+    let (mut master, terminal) = pty::open(24, columns);
     command
         .stdout(terminal.try_clone().unwrap())
         .stderr(terminal);
@@ -32,7 +18,6 @@ fn on_terminal(mut command: Command, columns: u16) -> String {
     // Its end of the terminal is closed with it.
     drop(command);
     let mut printed = Vec::new();
-    let mut master = File::from(master);
     let mut part = [0; 4096];
     // When nobody has the other end any more, reading is an error.
     while let Ok(length @ 1..) = master.read(&mut part) {

@@ -3,17 +3,15 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
-use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
 use carillon_tests::lab::Bench;
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 
 use super::desk::{carillon, command, desk, three_failures};
+use super::pty;
 
 const ROWS: NonZeroU16 = NonZeroU16::new(30).unwrap();
 const COLUMNS: NonZeroU16 = NonZeroU16::new(110).unwrap();
@@ -26,32 +24,17 @@ struct Terminal {
     /// All that was printed.
     printed: Arc<Mutex<Vec<u8>>>,
     /// Another end of it, so that what it shows can be read when the program has ended.
-    _open: OwnedFd,
+    _open: File,
 }
 
 impl Terminal {
     fn start(mut command: Command) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap();
-        let open = || {
-            let name = name.to_str().unwrap();
-            File::options().read(true).write(true).open(name).unwrap()
-        };
-        let terminal = open();
-        let size = Winsize {
-            ws_row: ROWS.get(),
-            ws_col: COLUMNS.get(),
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        tcsetwinsize(&terminal, size).unwrap();
-        command.stdin(open()).stdout(open()).stderr(open());
+        let (keys, terminal) = pty::open(ROWS.get(), COLUMNS.get());
+        let end = || terminal.try_clone().unwrap();
+        command.stdin(end()).stdout(end()).stderr(end());
         command.env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
         let child = command.spawn().unwrap();
         let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, COLUMNS, 0)));
-        let keys = File::from(master);
         let printed = Arc::new(Mutex::new(Vec::new()));
         let (mut output, shown) = (keys.try_clone().unwrap(), screen.clone());
         let all = printed.clone();
@@ -67,7 +50,7 @@ impl Terminal {
             keys,
             screen,
             printed,
-            _open: terminal.into(),
+            _open: terminal,
         }
     }
 
@@ -86,9 +69,6 @@ impl Terminal {
         bench.until(&what, || {
             let text = self.text();
             let all = parts.iter().all(|part| text.contains(part));
-            if !all && std::env::var_os("CARILLON_SHOW_TERMINAL").is_some() {
-                eprintln!("{text}\n-----");
-            }
             all.then_some(text)
         })
     }
@@ -226,4 +206,36 @@ fn without_a_terminal_each_change_is_a_line_and_all_objects_are_one_each() {
     );
     let missing = carillon(&bench, &["top", "nope"]).ended_with(1);
     assert!(missing.stderr.contains("nope"), "{missing:?}");
+}
+
+#[test]
+fn a_node_that_is_slow_is_named_and_a_pod_that_only_says_it_is_one_of_the_job_is_not() {
+    let bench = desk().bench("cli-top-slow");
+    let long = json!({"run-time": "10m"});
+    let paused = json!({"paused": true});
+    bench.apply(&bench.job("fix", &json!({"node-0005": long}), &paused));
+    let uid = bench.kubectl(&["get", "cbj", "fix", "-o", "jsonpath={.metadata.uid}"]);
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "counterfeit", "namespace": bench.name,
+                     "labels": {"carillon.dev/broadcastjob-uid": uid.trim()},
+                     "annotations": {"testbed.carillon.dev/fates": json!({"*": long}).to_string()}},
+        "spec": {"nodeName": "node-0000", "containers": [{"name": "main", "image": "busybox"}]},
+    });
+    bench.apply(&pod);
+    bench.until("it runs, and longer than the pods of the job will", || {
+        let phase = [
+            "get",
+            "pod",
+            "counterfeit",
+            "-o",
+            "jsonpath={.status.phase}",
+        ];
+        (bench.kubectl(&phase).trim() == "Running").then_some(())
+    });
+    carillon(&bench, &["resume", "fix"]).ended_with(0);
+    let terminal = top(&bench, &["fix"]);
+    let shown = terminal.shows(&bench, &["5 done, 1 active", "slow: node-0005 runs"]);
+    assert!(!shown.contains("node-0000 runs"), "{shown}");
 }

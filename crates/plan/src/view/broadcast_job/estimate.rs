@@ -2,7 +2,6 @@
 
 use carillon_api::NodeState;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
 use crate::broadcast_job::BroadcastJob;
@@ -44,8 +43,7 @@ pub fn eta(job: &BroadcastJob, ledger: &Ledger<'_>) -> Option<i64> {
 }
 
 /// A node on which an attempt runs much longer than on others.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Straggler {
     /// Name of the node.
     pub node: String,
@@ -54,8 +52,7 @@ pub struct Straggler {
 }
 
 /// How fast attempts are.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Pace {
     /// Median duration of the attempts that have ended, in seconds.
     pub median_seconds: f64,
