@@ -59,7 +59,7 @@ enum Command {
     Cluster(cluster::Args),
     /// Kubernetes' own tests of Jobs, CronJobs and DaemonSets, with its controllers and with ours (root, Linux)
     Conformance(conformance::Args),
-    /// Write the CRDs to crds/, or with --check compare them
+    /// Write the CRDs to crds/ and the reference of their fields to docs/api/, or with --check compare them
     Crds(crds::Args),
     /// Carillon on fifty simulated nodes, running the examples to their end
     Demo(demo::Args),

@@ -45,7 +45,7 @@ enum Stage {
     Fmt,
     /// Lints of all targets, warnings denied
     Clippy,
-    /// crds/ is what the types describe
+    /// crds/ and docs/api/ are what the types describe
     Crds,
     /// Tests that need no cluster: plan, schema, operator, layout of the repository
     Unit,

@@ -113,7 +113,7 @@ fn table(described: &[Described], values: &Value) -> Result<String> {
 }
 
 /// JSON with a blank after each comma and colon.
-fn shown(value: &Value) -> String {
+pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
             let fields = fields

@@ -327,7 +327,7 @@ pub struct RetryOf {
     /// Name of the first job of the family, in the same namespace. Not of a retry.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// Its uid: a later job of that name is another one.
+    /// Uid of that job. A later job of the same name is another one.
     #[schemars(length(min = 36, max = 36))]
     pub uid: String,
     /// How many of the retries in the `status.retries` of that job whoever made this one knew: 0 to
@@ -347,7 +347,7 @@ pub struct RetryOf {
 pub struct Retry {
     /// Name of the BroadcastJob.
     pub name: String,
-    /// Its uid.
+    /// Uid of the BroadcastJob.
     pub uid: String,
 }
 
@@ -559,11 +559,11 @@ pub struct BroadcastJobStatus {
 #[derive(Clone, Debug, Default, Deserialize, Eq, KubeSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refused {
-    /// Name of the check's verdict, e.g. `NodeTaintNotTolerated`.
+    /// Why, in a word, e.g. `NodeTaintNotTolerated`.
     pub reason: String,
-    /// How many nodes.
+    /// How many nodes for that reason.
     pub count: i32,
-    /// Up to three of them, by name.
+    /// Names of up to three of these nodes.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub sample: Vec<String>,

@@ -174,6 +174,7 @@ pub struct DaemonSetSpec {
 #[serde(rename_all = "camelCase")]
 pub struct ScaleStrategy {
     /// True: no more nodes get a pod of the current template than the partition leaves.
+    /// Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitioned_scaling: Option<bool>,
 }

@@ -50,7 +50,7 @@ pub struct NodeResult {
     /// Since when the node object of a pod that runs is gone, as first noticed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_gone_time: Option<Time>,
-    /// The last words of the container, shortened.
+    /// The last words of the container, 512 bytes at most.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// True: somebody has asked for this attempt, by the annotation `carillon.dev/retry`.

@@ -96,7 +96,7 @@ pub(super) fn time_zone_schema(_: &mut SchemaGenerator) -> Schema {
         ))
         .message(
             "must be the name of a time zone, e.g. Europe/Berlin or Etc/UTC, and not Local; for \
-             that of the operator leave the field out",
+             UTC leave the field out",
         )
         .optional_old_self(true)],
     );

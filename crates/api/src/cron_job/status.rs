@@ -33,7 +33,7 @@ pub struct CronJobStatus {
     )]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub active: Vec<RunReference>,
-    /// Length of active, for kubectl's table.
+    /// Number of runs in `active`, for kubectl's table.
     #[serde(default, deserialize_with = "crate::null::as_default")]
     pub running: i32,
     /// Scheduled, Suspended, or why the CronJob is stalled (`Stalled: UnknownTimeZone`), for kubectl's
@@ -113,10 +113,10 @@ pub struct RunReference {
     /// Name of the job.
     #[serde(default, deserialize_with = "crate::null::as_default")]
     pub name: String,
-    /// Its uid. Absent: it is promised, and was not seen yet.
+    /// Uid of the job. Absent: the job is promised, and was not seen yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// Its resourceVersion when it was created.
+    /// resourceVersion of the job when it was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<String>,
 }

@@ -42,7 +42,7 @@ pub struct PreDelete {
     #[schemars(schema_with = "finalizers")]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub finalizers_handler: Option<Vec<String>>,
-    /// May not be true: pods have no readiness gate by which they could be marked.
+    /// May not be true: pods have no readiness gate by which they could be marked. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(
         validation = Rule::new("!self").message(

@@ -21,7 +21,7 @@ pub struct DaemonSetStatus {
     /// Nodes that should have a pod.
     #[serde(default, deserialize_with = "crate::null::as_default")]
     pub desired_number_scheduled: i32,
-    /// Those of them that have one.
+    /// Nodes that should have a pod and have one.
     #[serde(default, deserialize_with = "crate::null::as_default")]
     pub current_number_scheduled: i32,
     /// Nodes that have a pod and should have none.

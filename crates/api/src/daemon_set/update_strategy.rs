@@ -34,7 +34,8 @@ const OF_A_QUOTA: &str = "must be a number from 0 to 2147483647 or a percentage 
     .field_path(".rollingUpdate.maxUnavailable")
 )]
 pub struct UpdateStrategy {
-    /// RollingUpdate: by us, under a budget. OnDelete: when somebody deletes them.
+    /// RollingUpdate: Carillon replaces pods of an older template, within a budget. OnDelete: a pod is replaced
+    /// when somebody deletes it.
     #[serde(rename = "type", default)]
     pub type_: UpdateStrategyType,
     /// The budget, and which nodes are updated.
@@ -72,6 +73,7 @@ pub struct RollingUpdate {
     #[schemars(schema_with = "any_quota")]
     pub max_surge: Option<IntOrString>,
     /// Standard: pods are replaced. The field is OpenKruise's; an update of images in place is not there.
+    /// Default: Standard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(
         validation = Rule::new("self in ['', 'Standard']").message(
@@ -84,7 +86,7 @@ pub struct RollingUpdate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "number_or_percentage")]
     pub partition: Option<IntOrString>,
-    /// True: no further pod is replaced; nodes without a pod still get one.
+    /// True: no further pod is replaced; nodes without a pod still get one. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
     /// Only nodes with these labels are updated. Default: all.
