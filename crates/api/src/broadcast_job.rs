@@ -487,7 +487,10 @@ pub struct BroadcastJobStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub observed_generation: Option<i64>,
-    /// Complete, Failed, FailureTarget, Paused, Reconciling, Stalled.
+    /// Complete, Failed: the job has ended. FailureTarget: it is going to fail, and its pods are being stopped.
+    /// Paused: no further pod is started. Reconciling: work remains. Stalled: it needs a person. ExpiryWaits: its time
+    /// to live is over, and it stays since another job needs its results. RequestIgnored: an annotation that asks for
+    /// something cannot be read.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

@@ -21,7 +21,8 @@ pub struct CronJobStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub observed_generation: Option<i64>,
-    /// Stalled, Scheduled, Reconciling.
+    /// Scheduled: runs are started when the schedule says so. Stalled: it needs a person. RequestIgnored: an
+    /// annotation that asks for a run cannot be read.
     #[serde(default, deserialize_with = "crate::null::as_default")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

@@ -45,7 +45,9 @@ pub struct DaemonSetStatus {
     /// Hash of the current template: pods made from it carry it as the label `controller-revision-hash`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_revision: Option<String>,
-    /// Ready, Progressing, Available, Stalled.
+    /// Ready: every node that should have a pod has an available one of the current template. Progressing: an update
+    /// goes on, or has come to its end. Available: no more nodes are without an available pod than the budget allows.
+    /// Stalled: it needs a person.
     #[serde(
         default,
         deserialize_with = "crate::null::as_default",
