@@ -8,7 +8,7 @@ mod format;
 mod screen;
 mod table;
 
-pub(crate) use self::age::{age, duration, seconds};
+pub(crate) use self::age::{age, duration, eta, seconds};
 pub(crate) use self::bar::{Parts, lengths};
 pub(crate) use self::color::{Color, Tone};
 pub(crate) use self::document::yaml;

@@ -1,5 +1,9 @@
 //! `simulate`: what a manifest would do on many nodes, without a cluster.
 
+mod play;
+#[cfg(test)]
+mod recording;
+
 use anyhow::{Result, bail};
 use carillon_simulate::{
     Assumptions, AtLimit, Distribution, Report, Sample, Share, generate, like, run as simulate,
@@ -12,7 +16,7 @@ use crate::client::{Api, block_on};
 use crate::exit::{DONE, NOT_ALL};
 use crate::flags::{Global, Output};
 use crate::manifest;
-use crate::render::{Cell, Format, Screen, Table, Tone, count, duration, seconds};
+use crate::render::{Cell, Format, Screen, Table, Tone, count, duration, eta};
 
 /// Show what a manifest would do on many nodes, in seconds and without a cluster
 #[derive(Debug, clap::Args)]
@@ -20,6 +24,9 @@ use crate::render::{Cell, Format, Screen, Table, Tone, count, duration, seconds}
 Examples:
   # 10,000 nodes, of which 2% fail
   kubectl carillon simulate -f job.yaml --nodes 10000 --fail 2% --duration lognormal:30s,0.5
+
+  # As squares that change
+  kubectl carillon simulate -f job.yaml --grid
 
   # On nodes like those of the cluster, which is only read
   kubectl carillon simulate -f job.yaml --from-cluster
@@ -65,6 +72,12 @@ pub(crate) struct Simulate {
     /// Chooses which nodes fail and what takes how long: the same number gives the same run
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
+    /// Play a BroadcastJob in the squares of `top`, on a terminal; the tables follow
+    #[arg(long, conflicts_with = "output")]
+    grid: bool,
+    /// How many seconds of the run --grid plays in one; without it a run takes 20 seconds
+    #[arg(long, value_name = "N", requires = "grid", value_parser = clap::value_parser!(u32).range(1..))]
+    speed: Option<u32>,
     #[command(flatten)]
     output: Output,
 }
@@ -118,6 +131,11 @@ pub(crate) fn run(global: &Global, args: &Simulate, screen: &mut Screen) -> Resu
             object["metadata"]["namespace"] = Value::from(&**namespace);
         }
         reports.push(simulate(&object, &nodes, &assumptions)?);
+    }
+    if args.grid {
+        for report in &reports {
+            block_on(play::play(report, args.speed, screen.paint()))?;
+        }
     }
     if !screen.documents(args.output.output, &reports, false)? {
         for (at, report) in reports.iter().enumerate() {
@@ -222,7 +240,7 @@ fn timeline(samples: &[Sample]) -> Table {
             Cell::new(sample.failed.to_string(), failed),
             sample.waiting.to_string().into(),
             sample.refused.to_string().into(),
-            seconds(sample.eta_seconds).into(),
+            eta(sample.eta, true).into(),
         ]);
     }
     table

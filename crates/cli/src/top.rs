@@ -1,8 +1,8 @@
 //! `top`: the nodes of an object as squares on a terminal, live.
 
-mod draw;
-mod grid;
-mod view;
+pub(crate) mod draw;
+pub(crate) mod grid;
+pub(crate) mod view;
 mod words;
 
 use std::time::Duration;

@@ -8,7 +8,7 @@ mod job;
 mod overview;
 pub mod squares;
 
-use carillon_plan::view::broadcast_job::estimate::Pace;
+use carillon_plan::view::broadcast_job::pace::Pace;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;

@@ -125,6 +125,13 @@ impl Record {
         self.state != NodeState::Started
     }
 
+    /// Seconds that an attempt ran which succeeded or failed.
+    pub fn took(&self) -> Option<f64> {
+        let ran = matches!(self.state, NodeState::Succeeded | NodeState::Failed);
+        let took = self.finished?.duration_since(self.started?).as_secs_f64();
+        ran.then_some(took.max(0.0))
+    }
+
     /// Reads the stored form. `None` for an entry without usable uids, which cannot be ours.
     pub fn read(stored: &NodeResult) -> Option<Self> {
         let pod_uid = match stored.pod_uid.as_str() {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use carillon_plan::node::Nodes;
+use carillon_plan::view::broadcast_job::estimate::Estimate;
 use serde::Serialize;
 
 /// What came of it. Times are seconds since the object was created.
@@ -34,6 +36,12 @@ pub struct Report {
     /// What became of each node that was served, in the order of their start. Of BroadcastJobs only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub served: Vec<Node>,
+    /// Names of the nodes that no pod was for in the end. Of BroadcastJobs only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// The nodes themselves.
+    #[serde(skip)]
+    pub fleet: Nodes,
 }
 
 /// How it ended.
@@ -66,9 +74,9 @@ pub struct Sample {
     pub waiting: i64,
     /// Nodes left out.
     pub refused: i64,
-    /// What was foretold then of the time until the end, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub eta_seconds: Option<i64>,
+    /// What was foretold then of the time until the end.
+    #[serde(flatten)]
+    pub eta: Option<Estimate>,
 }
 
 /// What was sent to the API server.

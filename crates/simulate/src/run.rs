@@ -14,8 +14,10 @@ use carillon_operator::instance::{Instance, Surroundings};
 use carillon_operator::lease::Leadership;
 use carillon_operator::metrics::Metrics;
 use carillon_operator::transport::{Transport, Watches};
+use carillon_plan::node::Nodes;
 use carillon_plan::record::Slice;
 use carillon_plan::view::broadcast_job::ledger::Ledger;
+use carillon_plan::view::read;
 use carillon_sim::actors::{self, Component, Kubelets, Scheduler};
 use carillon_sim::{Actor, Server, Status};
 use jiff::{SignedDuration, Timestamp};
@@ -86,11 +88,13 @@ async fn play(object: &Value, nodes: &[Value], assumptions: &Assumptions) -> Res
             .create("namespaces", "", &namespace)
             .map_err(|status| refused("metadata.namespace", &status))?;
     }
+    let mut fleet = Nodes::new();
     for node in nodes {
         let name = node["metadata"]["name"].as_str().unwrap_or_default();
-        admin
+        let created = admin
             .create("nodes", "", node)
             .map_err(|status| refused(&format!("node {name}"), &status))?;
+        fleet.extend(read::node(&created));
     }
     let (fates, ends) = (assumptions.clone(), named.subject.pods_end());
     let longest = Rc::new(Cell::new(SignedDuration::ZERO));
@@ -135,6 +139,8 @@ async fn play(object: &Value, nodes: &[Value], assumptions: &Assumptions) -> Res
         requests: connection.requests(),
         at_limit: attempts::at_limit(&ledger, begin, retries, &seen.pods.created),
         served: attempts::nodes(&ledger, begin),
+        left_out: named.subject.left_out(&seen.stored, &seen.slices, &fleet),
+        fleet,
         namespace: named.namespace,
         name: named.name,
     })
@@ -186,6 +192,8 @@ struct Seen {
     end: End,
     timeline: Vec<Sample>,
     pods: LivePods,
+    /// The object as it was in the end.
+    stored: Arc<Value>,
     slices: Vec<Slice>,
 }
 
@@ -206,14 +214,18 @@ async fn look_on(
     loop {
         pods.look(server, begin_at);
         let stored = named.stored(admin)?;
-        let mut look = named.subject.look(&stored, &Ledger::default());
+        let mut look = named
+            .subject
+            .look(&stored, &Ledger::default(), server.now());
         let total =
             look.sample.done + look.sample.failed + look.sample.active + look.sample.waiting;
         let part = ESTIMATES * (look.sample.done + look.sample.failed) / total.max(1);
         if part > estimated {
             estimated = part;
             let slices = named.slices(admin);
-            look = named.subject.look(&stored, &Ledger::read(&slices));
+            look = named
+                .subject
+                .look(&stored, &Ledger::read(&slices), server.now());
         }
         let passed = begin.elapsed();
         note(&mut timeline, &look, passed.as_secs() as i64);
@@ -233,7 +245,9 @@ async fn look_on(
             |since: Instant| named.subject.pods_end() || since.elapsed() > takes + RESTARTS;
         if ended.is_some_and(settled) || stands {
             let slices = named.slices(admin);
-            let look = named.subject.look(&stored, &Ledger::read(&slices));
+            let look = named
+                .subject
+                .look(&stored, &Ledger::read(&slices), server.now());
             let failing = named.failing(admin);
             let headline = match failing {
                 0 => look.headline,
@@ -249,6 +263,7 @@ async fn look_on(
                 end,
                 timeline,
                 pods,
+                stored,
                 slices,
             });
         }
@@ -274,7 +289,7 @@ fn note(timeline: &mut Vec<Sample>, look: &Look, seconds: i64) {
     let known = timeline.last().is_some_and(|last| {
         let same = Sample {
             seconds,
-            eta_seconds: sample.eta_seconds.and(last.eta_seconds),
+            eta: sample.eta.and(last.eta),
             ..last.clone()
         };
         same == sample

@@ -1,11 +1,17 @@
 //! What is simulated, and how one sees how far it is.
 
 use anyhow::{Result, bail};
+use carillon_plan::node::Nodes;
+use carillon_plan::record::Slice;
+use carillon_plan::view::broadcast_job::family::Relative;
 use carillon_plan::view::broadcast_job::ledger::Ledger;
 use carillon_plan::view::broadcast_job::progress::{Progress, Standing};
+use carillon_plan::view::broadcast_job::squares::squares;
 use carillon_plan::view::daemon_set::progress as daemon_set;
 use carillon_plan::view::daemon_set::read::set;
 use carillon_plan::view::read;
+use carillon_plan::view::squares::Class;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::report::Sample;
@@ -68,18 +74,31 @@ impl Subject {
         matches!(self, Self::BroadcastJob | Self::Job)
     }
 
+    /// Names of the nodes that nothing is done on.
+    pub(crate) fn left_out(self, object: &Value, slices: &[Slice], nodes: &Nodes) -> Vec<String> {
+        if self != Self::BroadcastJob {
+            return Vec::new();
+        }
+        let stored = read::job(object);
+        let family = [Relative::new(stored.clone(), slices.to_vec())];
+        let squares = squares(&family, &stored.job, nodes).into_iter();
+        let left_out = squares.filter(|square| square.look.class == Class::LeftOut);
+        left_out.map(|square| square.node).collect()
+    }
+
     /// How far it is. Without records there is no estimate of a BroadcastJob's end.
-    pub(crate) fn look(self, object: &Value, ledger: &Ledger<'_>) -> Look {
+    pub(crate) fn look(self, object: &Value, ledger: &Ledger<'_>, now: Timestamp) -> Look {
         match self {
-            Self::BroadcastJob => broadcast_job(object, ledger),
+            Self::BroadcastJob => broadcast_job(object, ledger, now),
             Self::DaemonSet | Self::NativeDaemonSet => of_set(object),
             Self::Job => job(object),
         }
     }
 }
 
-fn broadcast_job(object: &Value, ledger: &Ledger<'_>) -> Look {
-    let progress = Progress::of(&read::job(object), ledger);
+fn broadcast_job(object: &Value, ledger: &Ledger<'_>, now: Timestamp) -> Look {
+    let stored = read::job(object);
+    let progress = Progress::of(&stored, ledger).estimated(&stored, ledger, now);
     let (failed, active) = (i64::from(progress.failed), i64::from(progress.active));
     let done = i64::from(progress.succeeded);
     // A job that never completes has done all that it can do now.
@@ -93,7 +112,7 @@ fn broadcast_job(object: &Value, ledger: &Ledger<'_>) -> Look {
             failed,
             waiting: (i64::from(progress.desired) - done - failed - active).max(0),
             refused: i64::from(progress.refused),
-            eta_seconds: progress.eta_seconds,
+            eta: progress.eta,
             ..Sample::default()
         },
         headline: progress.headline(),

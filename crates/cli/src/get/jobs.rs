@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::columns::Columns;
 use crate::client::Api;
-use crate::render::{Cell, Table, Tone, age, seconds};
+use crate::render::{Cell, Table, Tone, age, eta};
 
 /// A job with what is shown of it.
 pub(super) struct Job {
@@ -27,7 +27,8 @@ pub(super) async fn job(api: &Api, object: Value) -> Result<Job> {
     } else {
         api.slices(&stored).await?
     };
-    let progress = Progress::of(&stored, &Ledger::read(&slices));
+    let ledger = Ledger::read(&slices);
+    let progress = Progress::of(&stored, &ledger).estimated(&stored, &ledger, Timestamp::now());
     Ok(Job {
         object,
         stored,
@@ -89,7 +90,7 @@ fn row(columns: Columns, prefix: &str, now: Timestamp, job: &Job) -> Vec<Cell> {
         progress.active.to_string().into(),
         Cell::new(progress.failed.to_string(), failed),
         status,
-        seconds(progress.eta_seconds).into(),
+        eta(progress.eta, wide).into(),
         age(progress.created, now).into(),
     ]);
     if wide {

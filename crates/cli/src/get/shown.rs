@@ -56,7 +56,7 @@ impl Shown {
     pub(super) fn state(&self) -> String {
         let mut state = json!(self);
         if let Some(fields) = state.as_object_mut() {
-            fields.remove("etaSeconds");
+            fields.retain(|name, _| !name.starts_with("eta"));
         }
         state.to_string()
     }

@@ -1,5 +1,6 @@
 //! Durations as kubectl shows them: two units at most.
 
+use carillon_plan::view::broadcast_job::estimate::Estimate;
 use jiff::Timestamp;
 
 /// Time since, or `-` when there is none.
@@ -10,6 +11,20 @@ pub(crate) fn age(since: Option<Timestamp>, now: Timestamp) -> String {
 /// Seconds, or `-` when there are none.
 pub(crate) fn seconds(seconds: Option<i64>) -> String {
     seconds.map_or_else(dash, duration)
+}
+
+/// When something may be done, or `-` when nobody knows; with `band` also how sure that is.
+pub(crate) fn eta(eta: Option<Estimate>, band: bool) -> String {
+    let Some(eta) = eta else {
+        return dash();
+    };
+    let likely = duration(eta.eta_seconds);
+    let (earliest, latest) = (eta.eta_earliest_seconds, eta.eta_latest_seconds);
+    if band && earliest != latest {
+        format!("{likely} ({} to {})", duration(earliest), duration(latest))
+    } else {
+        likely
+    }
 }
 
 fn dash() -> String {
@@ -38,7 +53,19 @@ pub(crate) fn duration(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::duration;
+    use super::*;
+
+    #[test]
+    fn an_estimate_says_how_sure_it_is_where_there_is_room() {
+        let sure = Estimate {
+            eta_seconds: 130,
+            eta_earliest_seconds: 100,
+            eta_latest_seconds: 185,
+        };
+        assert_eq!(eta(Some(sure), true), "2m10s (100s to 3m5s)");
+        assert_eq!(eta(Some(sure), false), "2m10s");
+        assert_eq!(eta(None, true), "-");
+    }
 
     #[test]
     fn durations_are_written_as_kubectl_does() {

@@ -18,10 +18,10 @@ use crate::render::lengths;
 
 /// What the terminal can show.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Paint {
-    pub(super) color: bool,
+pub(crate) struct Paint {
+    pub(crate) color: bool,
     /// Signs beyond ASCII.
-    pub(super) unicode: bool,
+    pub(crate) unicode: bool,
 }
 
 const KEYS: &str =
@@ -75,7 +75,7 @@ impl Paint {
 }
 
 /// Draws it; gives where the squares stand.
-pub(super) fn draw(frame: &mut Frame<'_>, view: &View, paint: Paint, now: Timestamp) -> Grid {
+pub(crate) fn draw(frame: &mut Frame<'_>, view: &View, paint: Paint, now: Timestamp) -> Grid {
     let areas = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
@@ -286,7 +286,7 @@ mod tests {
         let fleet = Fleet::alone((0..nodes).map(square).collect());
         view.show(Page {
             head: json!({"page": "broadcastjob", "headline": "Running", "counts": fleet.counts(),
-                         "progress": {"etaSeconds": 100}}),
+                         "progress": {"etaSeconds": 100, "etaEarliestSeconds": 90, "etaLatestSeconds": 130}}),
             fleet: Some(fleet),
         });
         view
@@ -320,7 +320,7 @@ mod tests {
             text.contains("10000 nodes: 2000 done, 2000 active"),
             "{text}"
         );
-        assert!(text.contains("ETA 100s"), "{text}");
+        assert!(text.contains("ETA 100s (90s to 2m10s)"), "{text}");
         // 38 lines of two rows each, and one of a row.
         assert_eq!(text.matches('▀').count(), 38 * 130 + 120);
     }

@@ -2,7 +2,7 @@
 
 /// How much of the terminal a node takes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Density {
+pub(crate) enum Density {
     /// A sign and a space.
     Spaced,
     /// A sign.
@@ -13,7 +13,7 @@ pub(super) enum Density {
 
 /// A line of the grid.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// The name of a group, with how far it is.
     Group(usize),
     /// Squares from a first one on, and below them in the same line others.
@@ -22,20 +22,20 @@ pub(super) enum Line {
 
 /// Squares that stand side by side.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Row {
-    pub(super) start: usize,
-    pub(super) length: usize,
+pub(crate) struct Row {
+    pub(crate) start: usize,
+    pub(crate) length: usize,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Grid {
-    pub(super) density: Density,
-    pub(super) lines: Vec<Line>,
+pub(crate) struct Grid {
+    pub(crate) density: Density,
+    pub(crate) lines: Vec<Line>,
     rows: Vec<Row>,
 }
 
 /// Puts groups of squares into a room, as large as they fit. What fits in no density is scrolled.
-pub(super) fn arrange(
+pub(crate) fn arrange(
     groups: &[(String, usize)],
     width: usize,
     height: usize,
@@ -92,7 +92,7 @@ impl Row {
 
 impl Grid {
     /// The square so many rows below another one, or above it.
-    pub(super) fn below(&self, square: usize, rows: isize) -> usize {
+    pub(crate) fn below(&self, square: usize, rows: isize) -> usize {
         let Some(at) = self.rows.iter().position(|row| row.has(square)) else {
             return square;
         };
@@ -103,7 +103,7 @@ impl Grid {
     }
 
     /// The line in which a square stands.
-    pub(super) fn line_of(&self, square: usize) -> usize {
+    pub(crate) fn line_of(&self, square: usize) -> usize {
         let found = self.lines.iter().position(|line| match line {
             Line::Group(_) => false,
             Line::Squares { upper, lower } => upper.has(square) || lower.has(square),

@@ -2,7 +2,7 @@
 
 use carillon_dashboard::cluster::Resource;
 use carillon_dashboard::page::{Address, ObjectAddress, Page};
-use carillon_plan::view::broadcast_job::estimate::Pace;
+use carillon_plan::view::broadcast_job::pace::Pace;
 use carillon_plan::view::squares::{Class, Square};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use serde_json::Value;
@@ -14,7 +14,7 @@ const LEAP: isize = 10;
 
 /// What has to be done for a key.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Effect {
+pub(crate) enum Effect {
     /// Nothing but to draw.
     None,
     /// Another page is looked at, or the same one in another way.
@@ -26,30 +26,30 @@ pub(super) enum Effect {
 
 /// A text over the page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Popup {
-    pub(super) title: String,
-    pub(super) text: String,
-    pub(super) scroll: u16,
+pub(crate) struct Popup {
+    pub(crate) title: String,
+    pub(crate) text: String,
+    pub(crate) scroll: u16,
 }
 
 /// What is looked at.
 #[derive(Debug)]
-pub(super) struct View {
-    pub(super) at: Address,
+pub(crate) struct View {
+    pub(crate) at: Address,
     back: Vec<Address>,
-    pub(super) page: Page,
+    pub(crate) page: Page,
     /// How fast the job is that is looked at.
-    pub(super) pace: Option<Pace>,
+    pub(crate) pace: Option<Pace>,
     /// The square, or the row of the first page, that is pointed at.
-    pub(super) cursor: usize,
-    pub(super) popup: Option<Popup>,
+    pub(crate) cursor: usize,
+    pub(crate) popup: Option<Popup>,
     /// What is being typed to look for.
-    pub(super) find: Option<String>,
+    pub(crate) find: Option<String>,
     /// What was looked for last.
     found: String,
 }
 
-pub(super) const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 arrows, h j k l   move             PgUp PgDn, Home End
 enter             open an object; explain a node
 n N               next node that failed, the one before
@@ -59,7 +59,7 @@ esc, backspace    back
 q, Ctrl-C         quit";
 
 impl View {
-    pub(super) fn new(at: Address) -> Self {
+    pub(crate) fn new(at: Address) -> Self {
         Self {
             at,
             back: Vec::new(),
@@ -75,19 +75,19 @@ impl View {
         }
     }
 
-    pub(super) fn squares(&self) -> &[Square] {
+    pub(crate) fn squares(&self) -> &[Square] {
         let fleet = self.page.fleet.as_ref();
         fleet.map_or(&[], |fleet| &fleet.squares)
     }
 
     /// The rows of the first page; of others there are none.
-    pub(super) fn rows(&self) -> &[Value] {
+    pub(crate) fn rows(&self) -> &[Value] {
         let rows = self.page.head["rows"].as_array();
         rows.map_or(&[], Vec::as_slice)
     }
 
     /// The node that is pointed at.
-    pub(super) fn square(&self) -> Option<&Square> {
+    pub(crate) fn square(&self) -> Option<&Square> {
         self.squares().get(self.cursor)
     }
 
@@ -103,7 +103,7 @@ impl View {
     }
 
     /// Takes a page that was made meanwhile. What is pointed at stays the same node or object.
-    pub(super) fn show(&mut self, mut page: Page) {
+    pub(crate) fn show(&mut self, mut page: Page) {
         let key =
             |row: &Value| [&row["resource"], &row["namespace"], &row["name"]].map(Value::clone);
         if let Some(rows) = page.head["rows"].as_array_mut() {
@@ -121,7 +121,7 @@ impl View {
         self.cursor = again.unwrap_or(self.cursor).min(last);
     }
 
-    pub(super) fn on_key(&mut self, key: KeyEvent, grid: &Grid) -> Effect {
+    pub(crate) fn on_key(&mut self, key: KeyEvent, grid: &Grid) -> Effect {
         if key.kind == KeyEventKind::Release {
             return Effect::None;
         }
@@ -290,7 +290,7 @@ fn address(row: &Value) -> Option<ObjectAddress> {
 }
 
 /// One object, as it is looked at first.
-pub(super) fn object(resource: Resource, namespace: &str, name: &str) -> ObjectAddress {
+pub(crate) fn object(resource: Resource, namespace: &str, name: &str) -> ObjectAddress {
     ObjectAddress {
         resource,
         namespace: namespace.to_owned(),

@@ -2,13 +2,15 @@
 
 use carillon_dashboard::page::Address;
 use carillon_plan::printable::one_line;
-use carillon_plan::view::broadcast_job::estimate::Pace;
+use carillon_plan::view::broadcast_job::estimate::Estimate;
+use carillon_plan::view::broadcast_job::pace::Pace;
 use carillon_plan::view::squares::{Counts, Square};
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::view::View;
-use crate::render::duration;
+use crate::render::{duration, eta};
 
 /// Runs of a CronJob that are listed.
 const RUNS: usize = 12;
@@ -86,8 +88,8 @@ pub(super) fn summary(head: &Value) -> String {
     let mut said = format!(
         "{nodes} nodes: {done} done, {active} active, {failed} failed, {waiting} waiting, {left_out} left out"
     );
-    if let Some(eta) = head["progress"]["etaSeconds"].as_i64() {
-        said = format!("{said}{SEPARATOR}ETA {}", duration(eta));
+    if let Ok(estimate) = Estimate::deserialize(&head["progress"]) {
+        said = format!("{said}{SEPARATOR}ETA {}", eta(Some(estimate), true));
     }
     said
 }

@@ -55,11 +55,12 @@ export class ObjectPage {
 
   title(told) {
     const tone = /^(Failed|Stalled|Stopping)/.test(told.headline) ? "p.headline.bad" : "p.headline";
-    const eta = told.progress?.etaSeconds;
+    const { etaSeconds: eta, etaEarliestSeconds: earliest, etaLatestSeconds: latest } = told.progress ?? {};
     this.parts.title.replaceChildren(
       make("h1", {}, told.name, " ", make("small", {}, `${told.kind} ${told.apiVersion} · namespace ${told.namespace} · ${age(told.created)} old`)),
       make(tone, { id: "headline" }, told.deleting ? "Being deleted. " : "", told.headline,
-        eta ? make("span.soft", {}, ` · about ${duration(eta)} left`) : ""),
+        eta ? make("span.soft", { title: `nine times in ten between ${duration(earliest)} and ${duration(latest)}` },
+          ` · about ${duration(eta)} left`) : ""),
     );
   }
 

@@ -3,12 +3,12 @@
 use carillon_api::NodeState;
 use carillon_plan::broadcast_job::BroadcastJob;
 use carillon_plan::node::Nodes;
-use carillon_plan::view::broadcast_job::estimate::Pace;
 use carillon_plan::view::broadcast_job::explain;
 use carillon_plan::view::broadcast_job::family::{Members, Relative};
 use carillon_plan::view::broadcast_job::kin;
 use carillon_plan::view::broadcast_job::ledger::Ledger;
 use carillon_plan::view::broadcast_job::outcomes::{SAMPLE, fold};
+use carillon_plan::view::broadcast_job::pace::Pace;
 use carillon_plan::view::broadcast_job::pause;
 use carillon_plan::view::broadcast_job::progress::{Progress, Standing, standing};
 use carillon_plan::view::broadcast_job::squares::squares;
@@ -39,7 +39,7 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress) -> Page {
     let mut own = known.family.iter();
     let own = own.find(|one| one.stored.job.meta.owner == job.meta.owner);
     let ledger = own.map_or_else(Ledger::default, |own| Ledger::read(&own.slices));
-    let progress = Progress::of(&stored, &ledger);
+    let progress = Progress::of(&stored, &ledger).estimated(&stored, &ledger, Timestamp::now());
     let labels = Labels::of(&known.nodes);
     // Without nodes or results a square would say what nobody knows.
     let fleet = known.whole.then(|| {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Values that a label may have to group nodes by it.
-const MOST_GROUPS: usize = 64;
+pub const MOST_GROUPS: usize = 64;
 /// What stands in place of a label that a node has not.
 const NO_LABEL: &str = "(none)";
 

@@ -18,20 +18,22 @@ pub fn is_of(record: &Record, (name, uid): Node<'_>) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct Ledger<'a> {
     nodes: BTreeMap<(&'a str, Uid), Vec<&'a Record>>,
+    log: Vec<&'a Record>,
 }
 
 impl<'a> Ledger<'a> {
     /// Sorts the records of the slices by node and attempt.
     pub fn read(slices: &'a [Slice]) -> Self {
         let mut nodes: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
-        for record in slices.iter().flat_map(|slice| &slice.records) {
+        let log: Vec<&Record> = slices.iter().flat_map(|slice| &slice.records).collect();
+        for record in &log {
             let of_node = nodes.entry((&*record.node, record.node_uid)).or_default();
             of_node.push(record);
         }
         for of_node in nodes.values_mut() {
             of_node.sort_by_key(|record| record.attempt);
         }
-        Self { nodes }
+        Self { nodes, log }
     }
 
     /// The last attempt on each node, by name.
@@ -84,9 +86,9 @@ impl<'a> Ledger<'a> {
             .filter(move |name| last.replace(*name) != Some(*name))
     }
 
-    /// Every attempt.
+    /// Every attempt, in the order in which they were reserved.
     pub fn all(&self) -> impl Iterator<Item = &'a Record> + '_ {
-        self.nodes.values().flatten().copied()
+        self.log.iter().copied()
     }
 }
 

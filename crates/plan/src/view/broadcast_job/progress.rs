@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
-use super::estimate::eta;
+use super::estimate::{Estimate, estimate};
 use super::ledger::Ledger;
 use super::outcomes::sentence;
 use crate::broadcast_job::BroadcastJob;
@@ -75,8 +75,9 @@ pub struct Progress {
     pub lost: i32,
     /// Nodes left out.
     pub refused: i32,
-    /// Seconds until all nodes of now may be done, see [`eta`].
-    pub eta_seconds: Option<i64>,
+    /// When all nodes of now may be done.
+    #[serde(flatten)]
+    pub eta: Option<Estimate>,
     /// When the job was created.
     pub created: Option<Timestamp>,
     /// The job that it retries.
@@ -88,16 +89,11 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The progress of a job. The ledger may be empty; then failures are not named, and there is no
-    /// estimate.
+    /// The progress of a job, without an estimate. The ledger may be empty; then failures are not named.
     pub fn of(stored: &StoredJob, ledger: &Ledger<'_>) -> Self {
         let job = &stored.job;
         let status = &job.status;
         let (standing, condition) = standing(job);
-        let eta = match standing {
-            Standing::Running => eta(job, ledger),
-            _ => None,
-        };
         Self {
             retry_of: job.retry_of.as_ref().map(|first| first.name.clone()),
             retries: status.retries.iter().map(|r| r.name.clone()).collect(),
@@ -115,9 +111,18 @@ impl Progress {
             retrying: status.retrying,
             lost: status.lost,
             refused: status.refused.iter().map(|refused| refused.count).sum(),
-            eta_seconds: eta,
+            eta: None,
             created: stored.created,
         }
+    }
+
+    /// Adds when a job that runs may be done.
+    #[must_use]
+    pub fn estimated(mut self, stored: &StoredJob, ledger: &Ledger<'_>, now: Timestamp) -> Self {
+        if self.standing == Standing::Running {
+            self.eta = estimate(&stored.job, ledger, now);
+        }
+        self
     }
 
     /// `Paused: node-17 failed (exit 3)`.
