@@ -42,27 +42,68 @@ pub(super) struct Durations {
     steps: Vec<(f64, f64)>,
     /// The longest that was seen.
     longest: f64,
-    /// What takes longer than all that was seen takes so much longer, on average.
-    excess: f64,
+    excess: Excess,
 }
 
-/// How much longer an attempt takes that has run as long as the one in the middle: all such time by the number of
-/// those that have ended then. At most as long as any was seen to run.
-pub(super) fn excess(seen: &[Seen]) -> f64 {
-    let longest = seen.last().map_or(0.0, |one| one.seconds);
-    let middle = seen.get(seen.len() / 2).map_or(0.0, |one| one.seconds);
-    let beyond = seen.iter().filter(|one| one.seconds > middle);
-    let time: f64 = beyond.clone().map(|one| one.seconds - middle).sum();
-    match beyond.filter(|one| one.ended).count() {
-        0 => longest,
-        ended => longest.min(time / ended as f64),
+/// How much longer than all that was seen an attempt takes that takes longer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Excess {
+    /// So many seconds, on average: it may end at any time, however long it has run.
+    Seconds(f64),
+    /// The longer it has run, the longer it will: the mean of the logarithm of how many times as long.
+    Times(f64),
+}
+
+/// Beyond this its mean and its variance are hardly defined.
+const MOST_TIMES: f64 = 0.45;
+
+impl Excess {
+    /// What attempts say that have run longer than the one in the middle. Nobody knows which of the two holds.
+    pub(super) fn both(seen: &[Seen]) -> [Self; 2] {
+        let longest = seen.last().map_or(0.0, |one| one.seconds);
+        let middle = seen.get(seen.len() / 2).map_or(0.0, |one| one.seconds);
+        let beyond = seen.iter().filter(|one| one.seconds > middle);
+        let ended = beyond.clone().filter(|one| one.ended).count() as f64;
+        let mean = |of: fn(f64, f64) -> f64, most: f64| {
+            let sum: f64 = beyond.clone().map(|one| of(one.seconds, middle)).sum();
+            (sum / ended).min(most)
+        };
+        // By the number of those that have ended: none leaves the most.
+        [
+            Self::Seconds(mean(|seconds, middle| seconds - middle, longest)),
+            Self::Times(mean(
+                |seconds, middle| (seconds / middle.max(1.0)).ln(),
+                MOST_TIMES,
+            )),
+        ]
+    }
+
+    fn beyond(self, seconds: f64, draws: &mut Draws) -> f64 {
+        match self {
+            Self::Seconds(excess) => seconds + excess * draws.exponential(),
+            Self::Times(times) => seconds * (times * draws.exponential()).exp(),
+        }
+    }
+
+    /// Mean, and mean of the square.
+    fn moments(self, seconds: f64) -> (f64, f64) {
+        match self {
+            Self::Seconds(excess) => {
+                let squares = seconds * seconds + 2.0 * seconds * excess + 2.0 * excess * excess;
+                (seconds + excess, squares)
+            }
+            Self::Times(times) => (
+                seconds / (1.0 - times),
+                seconds * seconds / (1.0 - 2.0 * times),
+            ),
+        }
     }
 }
 
 impl Durations {
     /// One that what was seen, in its order, may come from: the weights of a Bayesian bootstrap are drawn. So few
     /// attempts make many different ones.
-    pub(super) fn drawn(seen: &[Seen], excess: f64, draws: &mut Draws) -> Self {
+    pub(super) fn drawn(seen: &[Seen], excess: Excess, draws: &mut Draws) -> Self {
         let weights: Vec<f64> = seen.iter().map(|_| draws.exponential()).collect();
         let mut at_risk: f64 = weights.iter().sum();
         let (mut longer, mut steps) = (1.0, Vec::new());
@@ -90,7 +131,7 @@ impl Durations {
         let at = self.steps.partition_point(|(_, left)| *left > longer);
         match self.steps.get(at.max(before)) {
             Some((seconds, _)) => *seconds,
-            None => self.longest.max(age) + self.excess * draws.exponential(),
+            None => self.excess.beyond(self.longest.max(age), draws),
         }
     }
 
@@ -102,9 +143,9 @@ impl Durations {
             squares += (left - longer) * seconds * seconds;
             left = *longer;
         }
-        let (longest, excess) = (self.longest, self.excess);
-        mean += left * (longest + excess);
-        squares += left * (longest * longest + 2.0 * longest * excess + 2.0 * excess * excess);
+        let beyond = self.excess.moments(self.longest);
+        mean += left * beyond.0;
+        squares += left * beyond.1;
         (mean, (squares - mean * mean).max(0.0))
     }
 }
@@ -130,7 +171,11 @@ mod tests {
     /// The mean of the means of many draws.
     fn mean(seen: &[Seen]) -> f64 {
         let mut draws = Draws(1);
-        let means = (0..2000).map(|_| Durations::drawn(seen, excess(seen), &mut draws).moments().0);
+        let means = (0..2000).map(|_| {
+            Durations::drawn(seen, Excess::both(seen)[0], &mut draws)
+                .moments()
+                .0
+        });
         means.sum::<f64>() / 2000.0
     }
 
@@ -150,7 +195,11 @@ mod tests {
     #[test]
     fn an_attempt_takes_longer_than_it_has_run() {
         let mut draws = Draws(7);
-        let all = Durations::drawn(&seen(&[10.0, 20.0, 30.0], &[]), 5.0, &mut draws);
+        let all = Durations::drawn(
+            &seen(&[10.0, 20.0, 30.0], &[]),
+            Excess::Seconds(5.0),
+            &mut draws,
+        );
         for (age, least, most) in [(0.0, 10.0, 30.0), (10.0, 20.0, 30.0), (25.0, 30.0, 30.0)] {
             for _ in 0..100 {
                 let takes = all.after(age, &mut draws);

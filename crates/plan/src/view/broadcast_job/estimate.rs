@@ -3,14 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use carillon_api::condition::types;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::durations::{Draws, Durations, Seen, excess};
+use super::durations::{Draws, Durations, Excess, Seen};
 use super::ledger::Ledger;
 use super::pace::median;
 use crate::broadcast_job::BroadcastJob;
-use crate::record::Record;
+use crate::condition;
 
 /// When the nodes that remain may be done, in seconds from now.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -43,7 +44,7 @@ pub fn estimate(job: &BroadcastJob, ledger: &Ledger<'_>, now: Timestamp) -> Opti
     let desired = status.desired.max(0) as usize;
     let remaining = desired.checked_sub(done).filter(|left| *left > 0)?;
     let width = job.parallelism.of(desired).min(desired).max(1);
-    let run = Run::of(ledger, width, now)?;
+    let run = Run::of(job, ledger, width, now)?;
     let attempts = run.seen.iter().filter(|one| one.ended).count();
     let each =
         (attempts as f64 / done.max(1) as f64).clamp(1.0, 1.0 + job.policies.backoff_limit as f64);
@@ -53,7 +54,7 @@ pub fn estimate(job: &BroadcastJob, ledger: &Ledger<'_>, now: Timestamp) -> Opti
     let mut draws = Draws(0);
     let plays = (DRAWS / (width + ONE_BY_ONE)).clamp(*PLAYS.start(), *PLAYS.end());
     let mut ends: Vec<f64> = (0..plays)
-        .map(|_| run.play(queue, width, &mut draws))
+        .map(|nth| run.play(run.excess[nth % 2], (queue, width), &mut draws))
         .collect();
     ends.sort_by(f64::total_cmp);
     let of_twenty = |part: usize| ends[(plays - 1) * part / 20];
@@ -69,8 +70,8 @@ pub fn estimate(job: &BroadcastJob, ledger: &Ledger<'_>, now: Timestamp) -> Opti
 struct Run {
     /// Of all attempts, the shortest first.
     seen: Vec<Seen>,
-    /// See [`excess`].
-    excess: f64,
+    /// Each of the two is played in every other play.
+    excess: [Excess; 2],
     /// How long those run that have not ended. Of those that are about to start it is less than nothing.
     ages: Vec<f64>,
     /// Seconds between the end of an attempt and the start of the next one in its place.
@@ -79,59 +80,60 @@ struct Run {
 
 impl Run {
     /// The start of an attempt is stored when it has ended. That of others follows from their place in the log: with
-    /// `width` places, attempt `n` began when attempt `n - width` had ended, and a bit later, as its neighbours did.
-    fn of(ledger: &Ledger<'_>, width: usize, now: Timestamp) -> Option<Self> {
-        let mut ends: Vec<Timestamp> = ledger
-            .all()
-            .filter(|one| one.is_final())
-            .filter_map(|one| one.finished)
-            .collect();
+    /// `width` places, attempt `n` began when attempt `n - width` had ended, and a bit later, as its neighbours did; but
+    /// not while the job was paused.
+    fn of(job: &BroadcastJob, ledger: &Ledger<'_>, width: usize, now: Timestamp) -> Option<Self> {
+        let ends = ledger.all().filter(|one| one.is_final());
+        let mut ends: Vec<Timestamp> = ends.filter_map(|one| one.finished).collect();
         ends.sort_unstable();
         let first = ledger.all().filter_map(|one| one.started).min()?;
         let free = |at: usize| match at.checked_sub(width) {
             None => Some(first),
             Some(before) => ends.get(before).copied(),
         };
-        let later = |record: &Record, at: usize| {
-            let started = record.started.filter(|_| record.is_final())?;
-            Some(started.duration_since(free(at)?).as_secs_f64().max(0.0))
-        };
-        let (mut seen, mut ages, mut gaps, mut gap) = (Vec::new(), Vec::new(), Vec::new(), 0.0);
+        let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs_f64();
+        let paused = condition::find(&job.status.conditions, types::PAUSED);
+        let resumed = paused.filter(|paused| paused.status != "True");
+        let resumed = resumed.map(|paused| paused.last_transition_time.0);
+        let (mut seen, mut open, mut gaps, mut gap) = (Vec::new(), Vec::new(), Vec::new(), 0.0);
         for (at, record) in ledger.all().enumerate() {
-            if let Some(later) = later(record, at) {
-                gap = later;
-                if at >= width {
-                    gaps.push(later);
-                }
+            let started = record.started.filter(|_| record.is_final());
+            if let (Some(started), Some(free)) = (started, free(at)) {
+                gap = seconds(free, started).max(0.0);
+                gaps.extend((at >= width).then_some(gap));
             }
             if let Some(seconds) = record.took() {
-                seen.push(Seen {
-                    seconds,
-                    ended: true,
-                });
+                let ended = true;
+                seen.push(Seen { seconds, ended });
             } else if !record.is_final() {
-                let since = free(at).unwrap_or(now);
-                let seconds = now.duration_since(since).as_secs_f64() - gap;
-                ages.push(seconds);
-                seen.push(Seen {
-                    seconds: seconds.max(0.0),
-                    ended: false,
-                });
+                let free = free(at).unwrap_or(now).max(resumed.unwrap_or(first));
+                open.push((seconds(free, now).max(0.0), gap));
             }
         }
-        seen.iter().any(|one| one.ended).then_some(())?;
-        seen.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(b.ended.cmp(&a.ended)));
+        seen.first()?;
+        let between = median(gaps).unwrap_or_default();
+        // As much later as its neighbour, unless that waited longer than there was time.
+        let age = |(passed, gap): (f64, f64)| passed - if gap <= passed { gap } else { between };
+        let ages: Vec<f64> = open.into_iter().map(age).collect();
+        seen.extend(ages.iter().map(|age| Seen {
+            seconds: age.max(0.0),
+            ended: false,
+        }));
+        seen.sort_by(|a, b| {
+            let time = a.seconds.total_cmp(&b.seconds);
+            time.then(b.ended.cmp(&a.ended))
+        });
         Some(Self {
-            excess: excess(&seen),
+            excess: Excess::both(&seen),
             seen,
             ages,
-            between: median(gaps).unwrap_or_default(),
+            between,
         })
     }
 
     /// Seconds until all has ended, once. `queue` attempts have not begun.
-    fn play(&self, queue: usize, width: usize, draws: &mut Draws) -> f64 {
-        let durations = Durations::drawn(&self.seen, self.excess, draws);
+    fn play(&self, excess: Excess, (queue, width): (usize, usize), draws: &mut Draws) -> f64 {
+        let durations = Durations::drawn(&self.seen, excess, draws);
         let mut last = 0.0_f64;
         let mut places: BinaryHeap<Reverse<Moment>> = BinaryHeap::with_capacity(width);
         for age in &self.ages {
@@ -183,6 +185,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::record::Record;
     use crate::view::broadcast_job::samples::{at, job, record, slice};
 
     /// 100 nodes, of which `done` are done.
@@ -254,7 +257,7 @@ mod tests {
         let records = running(rounds(50, 100, 30), 50);
         let (earliest, likely, latest) = seconds(told(&json!(i32::MAX), 50, records, 30));
         assert!(
-            earliest > 0 && likely > earliest && latest < 300,
+            earliest > 0 && likely > earliest && latest < 400,
             "{earliest} {likely} {latest}"
         );
     }
@@ -271,6 +274,21 @@ mod tests {
         let now = 5 * 3600 + 130;
         let (earliest, _, latest) = seconds(told(&json!(10), 40, running(records, 10), now));
         assert!(earliest >= 150 && latest <= 190, "{earliest} {latest}");
+    }
+
+    #[test]
+    fn what_has_begun_after_a_pause_is_as_old_as_the_pause_is_over() {
+        let resumed = 120 + 5 * 3600;
+        let job = job(
+            &json!({"parallelism": 10}),
+            &json!({"desired": 100, "succeeded": 40, "conditions": [{
+                "type": "Paused", "status": "False", "reason": "Resumed", "message": "",
+                "lastTransitionTime": at(resumed).to_string(),
+            }]}),
+        );
+        let slices = slice(running(rounds(40, 10, 30), 10));
+        let told = estimate(&job.job, &Ledger::read(&slices), at(resumed + 10));
+        assert_eq!(seconds(told), (170, 170, 170));
     }
 
     #[test]
