@@ -31,8 +31,8 @@ Examples:
   # Also what Carillon would do otherwise than kube-controller-manager, before it serves kinds of Kubernetes
   kubectl carillon doctor --shadow")]
 pub(crate) struct Doctor {
-    /// Also plan for each DaemonSet of apps/v1 and each CronJob of batch/v1, and say what Carillon would do now
-    /// that kube-controller-manager does not. Nothing is done
+    /// Also plan for each DaemonSet of apps/v1 and each CronJob and Job of batch/v1, and say what Carillon would do
+    /// now that kube-controller-manager does not. Nothing is done
     #[arg(long)]
     shadow: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) async fn run(
 ) -> Result<u8> {
     let namespace = global.namespace.as_deref();
     let found = Installation::read(api, screen).await?;
-    let objects = Objects::read(api, namespace).await?;
+    let objects = Objects::read(api, namespace, args.shadow).await?;
     let mut report = Report::default();
     let checks = &mut report.checks;
     found.judge(checks);
@@ -60,7 +60,7 @@ pub(crate) async fn run(
     checks.push(objects.waiting());
     checks.push(installation::own_rights(api, namespace).await?);
     if args.shadow {
-        checks.push(shadow::check(api, &objects, &found.operators).await?);
+        checks.push(shadow::check(api, &objects, namespace, &found.operators).await?);
     }
     let code = if report.is_well() { DONE } else { NOT_ALL };
     if !screen.document(args.output.output, &report)? {

@@ -429,7 +429,7 @@ mod tests {
             known.add(pod);
         }
         let owner = stored.owner();
-        super::job(&stored, known.owned(owner), known.free("ops"), at(now))
+        job(&stored, known.owned(owner), known.free("ops"), at(now))
     }
 
     fn words(shadow: &Shadow) -> Vec<String> {
@@ -519,23 +519,25 @@ mod tests {
         }
     }
 
+    /// Panics unless each of these is among what would be done.
+    #[track_caller]
+    fn assert_done(cases: &[(Value, Vec<Value>, i64, &str)]) {
+        for (object, pods, now, says) in cases {
+            let shadow = shadow(object, pods, *now);
+            let words = words(&shadow);
+            assert!(
+                words.iter().any(|one| one.contains(says)),
+                "{says}: {words:#?}"
+            );
+        }
+    }
+
     #[test]
-    fn each_thing_that_would_be_done_names_the_field_that_it_follows_from() {
+    fn pods_that_would_be_created_or_deleted_name_the_field_that_it_follows_from() {
         let none = json!({});
-        let free = |mut pod: Value| {
-            pod["metadata"]["ownerReferences"] = json!([]);
-            pod
-        };
-        let relabelled = |mut pod: Value| {
-            pod["metadata"]["labels"] = json!({});
-            pod
-        };
         let both = || vec![running(1), running(2)];
-        let ended = json!([
-            told("SuccessCriteriaMet", "CompletionsReached"),
-            told("Complete", "CompletionsReached")
-        ]);
-        for (object, pods, now, says) in [
+        let one_failed = json!({"active": 1, "completedIndexes": "2-4", "succeeded": 3});
+        assert_done(&[
             (
                 object(&none, &none),
                 vec![running(1)],
@@ -561,23 +563,63 @@ mod tests {
                 "suspend it: spec.suspend",
             ),
             (
-                object(&json!({"activeDeadlineSeconds": 60}), &none),
-                both(),
+                object(&indexed(), &one_failed),
+                vec![running(1), pod(2, "Failed", true)],
+                60,
+                "for index 1",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn an_end_that_would_come_names_the_field_that_it_follows_from() {
+        let (none, both) = (json!({}), vec![running(1), running(2)]);
+        let deadline = object(&json!({"activeDeadlineSeconds": 60}), &none);
+        let ended = json!([
+            told("SuccessCriteriaMet", "CompletionsReached"),
+            told("Complete", "CompletionsReached")
+        ]);
+        let ended = json!({"succeeded": 5, "active": 0, "conditions": ended});
+        assert_done(&[
+            (
+                deadline.clone(),
+                both.clone(),
                 61,
                 "fail it: DeadlineExceeded (spec.activeDeadlineSeconds)",
             ),
-            (
-                object(&json!({"activeDeadlineSeconds": 60}), &none),
-                both(),
-                61,
-                "delete a pod (the Job ends): sum-1",
-            ),
+            (deadline, both, 61, "delete a pod (the Job ends): sum-1"),
             (
                 object(&json!({"backoffLimit": 0}), &none),
                 vec![running(1), pod(2, "Failed", true)],
                 6,
                 "fail it: BackoffLimitExceeded (spec.backoffLimit)",
             ),
+            (
+                object(&json!({"ttlSecondsAfterFinished": 30}), &ended),
+                vec![],
+                60,
+                "delete it: spec.ttlSecondsAfterFinished 30",
+            ),
+            (
+                object(&none, &ended),
+                vec![pod(1, "Succeeded", true)],
+                9,
+                "let a pod go (finalizer batch.kubernetes.io/job-tracking): sum-1",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn pods_that_would_be_counted_adopted_or_given_away_are_named() {
+        let none = json!({});
+        let changed = |n: u32, field: &str, value: Value| {
+            let mut pod = running(n);
+            pod["metadata"][field] = value;
+            pod
+        };
+        let free = changed(3, "ownerReferences", json!([]));
+        let relabelled = changed(2, "labels", json!({}));
+        assert_done(&[
             (
                 object(&none, &none),
                 vec![running(1), pod(2, "Succeeded", true)],
@@ -586,57 +628,23 @@ mod tests {
             ),
             (
                 object(&none, &none),
-                vec![running(1), running(2), free(running(3))],
+                vec![running(1), running(2), free],
                 6,
                 "adopt a pod (spec.selector): sum-3",
             ),
             (
                 object(&none, &none),
-                vec![running(1), relabelled(running(2))],
+                vec![running(1), relabelled],
                 6,
                 "give a pod away (spec.selector): sum-2",
             ),
             (
                 object(&none, &json!({"active": 1})),
-                both(),
+                vec![running(1), running(2)],
                 6,
                 "write its status: active 1 -> 2",
             ),
-            (
-                object(
-                    &indexed(),
-                    &json!({"active": 1, "completedIndexes": "2-4", "succeeded": 3}),
-                ),
-                vec![running(1), pod(2, "Failed", true)],
-                60,
-                "for index 1",
-            ),
-            (
-                object(
-                    &json!({"ttlSecondsAfterFinished": 30}),
-                    &json!({"succeeded": 5, "active": 0, "conditions": ended}),
-                ),
-                vec![],
-                60,
-                "delete it: spec.ttlSecondsAfterFinished 30",
-            ),
-            (
-                object(
-                    &none,
-                    &json!({"succeeded": 5, "active": 0, "conditions": ended}),
-                ),
-                vec![pod(1, "Succeeded", true)],
-                9,
-                "let a pod go (finalizer batch.kubernetes.io/job-tracking): sum-1",
-            ),
-        ] {
-            let shadow = shadow(&object, &pods, now);
-            let words = words(&shadow);
-            assert!(
-                words.iter().any(|one| one.contains(says)),
-                "{says}: {words:#?}"
-            );
-        }
+        ]);
     }
 
     #[test]
@@ -652,9 +660,9 @@ mod tests {
         let late = shadow(&gone, &pods, 46);
         assert!(words(&late)[0].starts_with("create a pod"), "{late:?}");
         assert_eq!(late.not_compared, None);
-        let ignored = json!([{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]);
+        let rules = json!([{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]);
         let ignores = object(
-            &json!({"podFailurePolicy": {"rules": ignored}}),
+            &json!({"podFailurePolicy": {"rules": rules}}),
             &json!({"active": 1}),
         );
         assert_eq!(
