@@ -1,5 +1,6 @@
 //! The API server, as the verbs need it: a few paths, JSON in and out.
 
+mod changes;
 pub(crate) mod cron_jobs;
 mod daemon_sets;
 pub(crate) mod doctor;

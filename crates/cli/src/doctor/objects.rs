@@ -171,19 +171,19 @@ impl Objects {
             Ok(leftovers) => leftovers,
             Err(why) => return Ok(Check::not_made(finalizers::CHECK, why)),
         };
-        let operators = found.operators.as_deref().unwrap_or_default();
-        Ok(finalizers::check(&leftovers, leads, operators))
+        Ok(finalizers::check(&leftovers, leads, &found.operators))
     }
 
     /// Those that wait.
     pub(super) fn waiting(&self) -> Check {
         let unread = [&self.jobs, &self.crons, &self.sets].map(|seen| seen.as_ref().err());
         let mut unread = unread.into_iter().flatten();
-        let check = objects::check(objects::Objects {
+        let all = objects::Objects {
             jobs: self.jobs.as_deref().unwrap_or_default(),
             crons: self.crons.as_deref().unwrap_or_default(),
             sets: self.sets.as_deref().unwrap_or_default(),
-        });
+        };
+        let check = objects::check(all, Timestamp::now());
         check.without(unread.next().cloned())
     }
 }

@@ -118,6 +118,42 @@ pub(super) async fn check(
     Ok(shadow::check(look.looked, &shadows, &left_out))
 }
 
+/// What is read a second time of a namespace: Jobs, and pods if there are Jobs to compare.
+#[derive(Default)]
+struct Again {
+    jobs: BTreeMap<String, Option<NativeJobs>>,
+    pods: BTreeMap<String, Option<PodsOfJobs>>,
+}
+
+impl Again {
+    async fn jobs(&mut self, api: &Api, namespace: &str) -> Result<Option<&NativeJobs>> {
+        if !self.jobs.contains_key(namespace) {
+            let read = NativeJobs::read(api, namespace).await?.ok();
+            self.jobs.insert(namespace.to_owned(), read);
+        }
+        Ok(self.jobs.get(namespace).and_then(Option::as_ref))
+    }
+
+    async fn job(&mut self, api: &Api, owner: &ObjectKey) -> Result<Option<Shadow>> {
+        let namespace = owner.namespace.as_str();
+        // Their Jobs first, so that no pod is missing that a status counts.
+        if self.jobs(api, namespace).await?.is_none() {
+            return Ok(None);
+        }
+        if !self.pods.contains_key(namespace) {
+            let read = pods(api, Within::Namespace(namespace)).await?.ok();
+            self.pods.insert(namespace.to_owned(), read);
+        }
+        let jobs = self.jobs.get(namespace).and_then(Option::as_ref);
+        let pods = self.pods.get(namespace).and_then(Option::as_ref);
+        Ok(jobs.zip(pods).and_then(|(found, pods)| {
+            let mut jobs = found.jobs.iter();
+            let now = jobs.find(|job| job.owner() == owner)?;
+            Some(of_job(now, pods))
+        }))
+    }
+}
+
 /// What is said a moment later, too.
 async fn twice(api: &Api, said: Vec<Said<'_>>, nodes: Option<&Nodes>) -> Result<Vec<Shadow>> {
     if said.is_empty() {
@@ -125,7 +161,7 @@ async fn twice(api: &Api, said: Vec<Said<'_>>, nodes: Option<&Nodes>) -> Result<
     }
     tokio::time::sleep(AGAIN).await;
     let mut shadows = Vec::new();
-    let mut by_namespace = BTreeMap::new();
+    let mut read = Again::default();
     for Said { shadow, of } in said {
         let again = match of {
             Of::Set(object) => match api.again(object).await? {
@@ -134,27 +170,13 @@ async fn twice(api: &Api, said: Vec<Said<'_>>, nodes: Option<&Nodes>) -> Result<
             },
             Of::Cron(object) => match api.again(object).await? {
                 Some(now) => {
-                    let namespace = now["metadata"]["namespace"].as_str().unwrap_or_default();
-                    let jobs = NativeJobs::read(api, namespace).await?;
-                    jobs.ok().map(|jobs| of_cron(&now, &jobs))
+                    let namespace = now["metadata"]["namespace"].as_str();
+                    let jobs = read.jobs(api, namespace.unwrap_or_default()).await?;
+                    jobs.map(|jobs| of_cron(&now, jobs))
                 }
                 None => None,
             },
-            Of::Job(owner) => {
-                let namespace = owner.namespace.as_str();
-                if !by_namespace.contains_key(namespace) {
-                    // Pods are read after their Jobs, so that none is missing that a status counts.
-                    let jobs = NativeJobs::read(api, namespace).await?;
-                    let pods = pods(api, Within::Namespace(namespace)).await?;
-                    by_namespace.insert(namespace.to_owned(), jobs.ok().zip(pods.ok()));
-                }
-                let read = by_namespace.get(namespace).and_then(Option::as_ref);
-                read.and_then(|(found, pods)| {
-                    let mut jobs = found.jobs.iter();
-                    let now = jobs.find(|job| job.owner() == owner)?;
-                    Some(of_job(now, pods))
-                })
-            }
+            Of::Job(owner) => read.job(api, owner).await?,
         };
         shadows.extend(again.map(|again| shadow.still(again)));
     }
