@@ -23,8 +23,8 @@ const GRACE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl Api {
-    /// Tells whenever objects of a kind may have changed, as long as it is polled. Where they may not be watched, that is
-    /// each second.
+    /// Tells whenever objects of a kind may have changed, as long as it is polled. Where they may not be watched, that
+    /// is each second.
     pub(crate) async fn each_change(
         &self,
         of: Resource,

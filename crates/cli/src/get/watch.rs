@@ -1,8 +1,8 @@
 //! `get --watch`: a row whenever one changes.
 //!
-//! Of whole kinds, watches tell that something has changed, and all is read again then: a row follows from several kinds
-//! (results of a job, jobs of a CronJob). That is once a second at most, as a person reads no faster. A few objects by
-//! name are read each second. Results of a job that has not changed are not read again.
+//! Of whole kinds, watches tell that something has changed, and all is read again then: a row follows from several
+//! kinds (results of a job, jobs of a CronJob). That is once a second at most, as a person reads no faster. A few
+//! objects by name are read each second. Results of a job that has not changed are not read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
