@@ -1,5 +1,6 @@
 //! The API server, as the verbs need it: a few paths, JSON in and out.
 
+mod changes;
 pub(crate) mod cron_jobs;
 mod daemon_sets;
 pub(crate) mod doctor;
@@ -27,7 +28,7 @@ use serde_json::Value;
 use tower::BoxError;
 use tower::util::MapResponseLayer;
 
-use crate::problem;
+use crate::{problem, proxy};
 
 /// BroadcastJobs.
 pub(crate) const JOBS: Resource = ours("broadcastjobs");
@@ -157,6 +158,14 @@ impl Api {
                 .context("no cluster: set KUBECONFIG or --kubeconfig")?,
         };
         impersonate(&mut config, target)?;
+        // Our library asks NO_PROXY about the proxy, and not about the server.
+        if config
+            .proxy_url
+            .as_ref()
+            .is_some_and(proxy::is_of_environment)
+        {
+            config.proxy_url = proxy::of(&config.cluster_url)?;
+        }
         let namespace = target
             .namespace
             .clone()

@@ -31,8 +31,8 @@ Examples:
   # Also what Carillon would do otherwise than kube-controller-manager, before it serves kinds of Kubernetes
   kubectl carillon doctor --shadow")]
 pub(crate) struct Doctor {
-    /// Also plan for each DaemonSet of apps/v1 and each CronJob of batch/v1, and say what Carillon would do now
-    /// that kube-controller-manager does not. Nothing is done
+    /// Also plan for each DaemonSet of apps/v1 and each CronJob and Job of batch/v1, and say what Carillon would do
+    /// now that kube-controller-manager does not. Nothing is done
     #[arg(long)]
     shadow: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) async fn run(
 ) -> Result<u8> {
     let namespace = global.namespace.as_deref();
     let found = Installation::read(api, screen).await?;
-    let objects = Objects::read(api, namespace).await?;
+    let objects = Objects::read(api, namespace, args.shadow).await?;
     let mut report = Report::default();
     let checks = &mut report.checks;
     found.judge(checks);
@@ -60,21 +60,16 @@ pub(crate) async fn run(
     checks.push(objects.waiting());
     checks.push(installation::own_rights(api, namespace).await?);
     if args.shadow {
-        checks.push(shadow::check(api, &objects, &found.operators).await?);
+        checks.push(shadow::check(api, &objects, namespace, &found.operators).await?);
     }
     let code = if report.is_well() { DONE } else { NOT_ALL };
     if !screen.document(args.output.output, &report)? {
-        print(&report, namespace, &args.output, screen)?;
+        print(&report, global, &args.output, screen)?;
     }
     Ok(code)
 }
 
-fn print(
-    report: &Report,
-    namespace: Option<&str>,
-    output: &Output,
-    screen: &mut Screen,
-) -> Result<()> {
+fn print(report: &Report, global: &Global, output: &Output, screen: &mut Screen) -> Result<()> {
     let findings = || report.checks.iter().flat_map(|check| &check.findings);
     if output.output == Some(Format::Name) {
         for finding in findings().filter(|one| one.severity > Severity::Info) {
@@ -86,7 +81,7 @@ fn print(
     screen.table(&table(&report.checks, wide), !output.no_headers)?;
     for finding in findings() {
         screen.blank()?;
-        print_finding(finding, namespace, screen)?;
+        print_finding(finding, global, screen)?;
     }
     screen.blank()?;
     let (problems, warnings) = (
@@ -116,7 +111,7 @@ fn table(checks: &[Check], wide: bool) -> Table {
     table
 }
 
-fn print_finding(finding: &Finding, namespace: Option<&str>, screen: &mut Screen) -> Result<()> {
+fn print_finding(finding: &Finding, global: &Global, screen: &mut Screen) -> Result<()> {
     let (word, tone) = match finding.severity {
         Severity::Info => ("note", Tone::Plain),
         Severity::Warning => ("WARNING", Tone::Care),
@@ -133,19 +128,36 @@ fn print_finding(finding: &Finding, namespace: Option<&str>, screen: &mut Screen
         let colon = if remedy.write.is_empty() { "" } else { ":" };
         screen.line(&format!("  {}{colon}", remedy.what))?;
         for line in remedy.write.lines() {
-            screen.hint(&format!("      {}", typed(line, namespace)))?;
+            screen.hint(&format!("      {}", typed(line, global)))?;
         }
     }
     Ok(())
 }
 
-/// A command of ours gets the flags that were typed, and the namespace only once.
-fn typed(line: &str, namespace: Option<&str>) -> String {
-    match namespace {
-        Some(namespace) if line.starts_with("kubectl carillon ") => {
-            line.replacen(&format!(" -n {namespace}"), "", 1)
-        }
-        _ => line.to_owned(),
+/// A command means the cluster that was asked about. One of ours gets the flags that were typed where it is printed,
+/// and here the namespace only once; those of others have flags of their own.
+fn typed(line: &str, global: &Global) -> String {
+    if line.starts_with("kubectl carillon ") {
+        return match &global.namespace {
+            Some(namespace) => line.replacen(&format!(" -n {namespace}"), "", 1),
+            None => line.to_owned(),
+        };
+    }
+    let elsewhere = Global {
+        namespace: None,
+        ..global.clone()
+    };
+    let (program, flags) = if line.starts_with("kubectl ") {
+        ("kubectl", elsewhere.repeated())
+    } else if line.starts_with("helm ") {
+        ("helm", elsewhere.repeated_for_helm())
+    } else {
+        return line.to_owned();
+    };
+    let rest = line.strip_prefix(program).unwrap_or_default();
+    match flags.as_str() {
+        "" => line.to_owned(),
+        flags => format!("{program} {flags}{rest}"),
     }
 }
 
@@ -156,9 +168,36 @@ mod tests {
     #[test]
     fn a_command_of_ours_names_the_namespace_once() {
         let line = "kubectl carillon -n ops resume fix";
-        assert_eq!(typed(line, None), line);
-        assert_eq!(typed(line, Some("ops")), "kubectl carillon resume fix");
+        let mut global = Global::default();
+        assert_eq!(typed(line, &global), line);
+        global.namespace = Some("ops".to_owned());
+        assert_eq!(typed(line, &global), "kubectl carillon resume fix");
         let theirs = "kubectl describe -n ops ccj/x";
-        assert_eq!(typed(theirs, Some("ops")), theirs);
+        assert_eq!(typed(theirs, &global), theirs);
+    }
+
+    #[test]
+    fn a_command_of_others_means_the_cluster_that_was_asked_about() {
+        let global = Global {
+            namespace: Some("ops".to_owned()),
+            context: Some("prod".to_owned()),
+            kubeconfig: Some("/k/c".into()),
+            as_user: Some("jane".to_owned()),
+            ..Global::default()
+        };
+        for (line, says) in [
+            (
+                "kubectl describe -n ops ccj/x",
+                "kubectl --kubeconfig /k/c --context prod --as jane describe -n ops ccj/x",
+            ),
+            (
+                "helm upgrade carillon charts/carillon",
+                "helm --kubeconfig /k/c --kube-context prod --kube-as-user jane upgrade carillon charts/carillon",
+            ),
+            ("kubectl carillon resume fix", "kubectl carillon resume fix"),
+            ("watchNamespaces: [team-a]", "watchNamespaces: [team-a]"),
+        ] {
+            assert_eq!(typed(line, &global), says);
+        }
     }
 }

@@ -55,14 +55,22 @@ impl Global {
             ("--user", &self.user),
             ("--as", &self.as_user),
         ];
-        let flags = flags
-            .into_iter()
-            .filter_map(|(flag, value)| Some((flag, value.as_ref()?)));
-        let groups = self.as_groups.iter().map(|group| ("--as-group", group));
-        let flags = flags
-            .chain(groups)
-            .map(|(flag, value)| format!("{flag} {}", quoted(value)));
-        flags.collect::<Vec<_>>().join(" ")
+        written(&flags, "--as-group", &self.as_groups)
+    }
+
+    /// The same for helm, which can choose no cluster and no user of a kubeconfig.
+    pub(crate) fn repeated_for_helm(&self) -> String {
+        let kubeconfig = self
+            .kubeconfig
+            .as_ref()
+            .map(|file| file.display().to_string());
+        let flags = [
+            ("-n", &self.namespace),
+            ("--kubeconfig", &kubeconfig),
+            ("--kube-context", &self.context),
+            ("--kube-as-user", &self.as_user),
+        ];
+        written(&flags, "--kube-as-group", &self.as_groups)
     }
 
     /// The cluster that is meant.
@@ -77,6 +85,16 @@ impl Global {
             as_groups: self.as_groups.clone(),
         }
     }
+}
+
+fn written(flags: &[(&str, &Option<String>)], group: &str, groups: &[String]) -> String {
+    let flags = flags.iter();
+    let flags = flags.filter_map(|(flag, value)| Some((*flag, value.as_ref()?)));
+    let groups = groups.iter().map(|name| (group, name));
+    let flags = flags
+        .chain(groups)
+        .map(|(flag, value)| format!("{flag} {}", quoted(value)));
+    flags.collect::<Vec<_>>().join(" ")
 }
 
 /// As a shell reads it as one word.

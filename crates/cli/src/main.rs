@@ -31,6 +31,7 @@ mod nodes;
 mod pause;
 mod plan;
 mod problem;
+mod proxy;
 mod render;
 mod results;
 mod retry;

@@ -6,6 +6,7 @@ mod desk;
 mod doctor;
 mod lists;
 mod plugin;
+mod proxy;
 mod pty;
 mod questions;
 mod refusals;

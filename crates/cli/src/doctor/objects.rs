@@ -1,12 +1,14 @@
 //! What is served: objects of ours, and those of Kubernetes that an operator serves.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use carillon_plan::cron_job::Api as Side;
+use carillon_plan::cron_job::{Api as Side, ChildKind, Children};
 use carillon_plan::node::Nodes;
+use carillon_plan::view::cron_job::read::{Controller, StoredCron, run_of};
 use carillon_plan::view::doctor::controllers::{self, Shared};
 use carillon_plan::view::doctor::operators::Installed;
+use carillon_plan::view::doctor::shadow::job::StoredJob;
 use carillon_plan::view::doctor::subject::Subject;
 use carillon_plan::view::doctor::{Check, Seen, finalizers, objects, pods, quotas, taints};
 use jiff::Timestamp;
@@ -30,10 +32,45 @@ pub(super) struct Objects {
     pub(super) native_sets: Seen<Vec<Value>>,
     /// Of batch/v1.
     pub(super) native_crons: Seen<Vec<Value>>,
+    /// Of batch/v1; empty unless it was asked what Carillon would do with them.
+    pub(super) native_jobs: Seen<NativeJobs>,
     /// Objects of Kubernetes whose status two have written.
     shared: Vec<Shared>,
     /// Why those of some kind were not looked at.
     unshared: Option<String>,
+}
+
+/// Jobs of batch/v1, as far as kube-controller-manager serves them, and those that are runs of CronJobs.
+#[derive(Default)]
+pub(super) struct NativeJobs {
+    pub(super) jobs: Vec<StoredJob>,
+    runs: BTreeMap<Controller, Children>,
+}
+
+impl NativeJobs {
+    fn add(&mut self, object: &Value) {
+        self.jobs.extend(StoredJob::read(object));
+        if let Some((owner, name, child)) = run_of(object) {
+            let runs = self.runs.entry(owner).or_default();
+            runs.insert((ChildKind::Job, name), child);
+        }
+    }
+
+    /// Those of one namespace.
+    pub(super) async fn read(api: &Api, namespace: &str) -> Result<Seen<Self>> {
+        let mut found = Self::default();
+        let within = Within::Namespace(namespace);
+        let seen = api
+            .seen(NATIVE_JOBS, within, "", |job| found.add(&job))
+            .await?;
+        Ok(seen.map(|_| found))
+    }
+
+    /// The runs of a CronJob of batch/v1.
+    pub(super) fn runs(&self, cron: &StoredCron) -> Children {
+        let runs = self.runs.get(&Controller::stored(cron));
+        runs.cloned().unwrap_or_default()
+    }
 }
 
 /// Objects that may still create pods, each as it is stored.
@@ -44,7 +81,8 @@ pub(super) struct Subjects {
 }
 
 impl Objects {
-    pub(super) async fn read(api: &Api, namespace: Option<&str>) -> Result<Self> {
+    /// `shadow`: with what it takes to say what Carillon would do with Jobs and CronJobs of Kubernetes.
+    pub(super) async fn read(api: &Api, namespace: Option<&str>, shadow: bool) -> Result<Self> {
         let within = Within::namespace(namespace);
         let native_sets = whole(api, &SETS, Side::Native, within).await?;
         let native_crons = whole(api, &CRONS, Side::Native, within).await?;
@@ -53,11 +91,16 @@ impl Objects {
             let of_kind = seen.iter().flatten();
             shared.extend(of_kind.filter_map(|object| controllers::shared(kind, object)));
         }
+        let mut native_jobs = NativeJobs::default();
         let jobs = api
             .seen(NATIVE_JOBS, within, "", |job| {
+                if shadow {
+                    native_jobs.add(&job);
+                }
                 controllers::shared("Job", &job)
             })
             .await?;
+        let native_jobs = jobs.as_ref().map(|_| native_jobs).map_err(String::clone);
         let unread = [
             native_sets.as_ref().err(),
             native_crons.as_ref().err(),
@@ -71,6 +114,7 @@ impl Objects {
             sets: whole(api, &SETS, Side::Carillon, within).await?,
             native_sets,
             native_crons,
+            native_jobs,
             shared,
             unshared,
         })
@@ -127,19 +171,19 @@ impl Objects {
             Ok(leftovers) => leftovers,
             Err(why) => return Ok(Check::not_made(finalizers::CHECK, why)),
         };
-        let operators = found.operators.as_deref().unwrap_or_default();
-        Ok(finalizers::check(&leftovers, leads, operators))
+        Ok(finalizers::check(&leftovers, leads, &found.operators))
     }
 
     /// Those that wait.
     pub(super) fn waiting(&self) -> Check {
         let unread = [&self.jobs, &self.crons, &self.sets].map(|seen| seen.as_ref().err());
         let mut unread = unread.into_iter().flatten();
-        let check = objects::check(objects::Objects {
+        let all = objects::Objects {
             jobs: self.jobs.as_deref().unwrap_or_default(),
             crons: self.crons.as_deref().unwrap_or_default(),
             sets: self.sets.as_deref().unwrap_or_default(),
-        });
+        };
+        let check = objects::check(all, Timestamp::now());
         check.without(unread.next().cloned())
     }
 }

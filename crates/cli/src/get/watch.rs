@@ -1,19 +1,53 @@
 //! `get --watch`: a row whenever one changes.
 //!
-//! It lists each second rather than watch: a row follows from several kinds (results of a job, jobs of a CronJob), and
-//! a person reads no faster. Results of a job that has not changed are not read again.
+//! Of whole kinds, watches tell that something has changed, and all is read again then: a row follows from several
+//! kinds (results of a job, jobs of a CronJob). That is once a second at most, as a person reads no faster. A few
+//! objects by name are read each second. Results of a job that has not changed are not read again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Result;
+use carillon_api::path::Resource;
+use carillon_plan::cron_job::Api as Side;
+use futures::future::join_all;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 
 use super::columns::Columns;
 use super::shown::{Found, Question, Shown, TABLES, are_of_several_kinds, read, table};
-use crate::client::Api;
+use super::wanted::{Kind, Wanted};
+use crate::client::cron_jobs::NATIVE_JOBS;
+use crate::client::{Api, JOBS};
 use crate::render::{Format, Screen};
+use crate::two_apis::{CRONS, SETS};
 
 const EVERY: Duration = Duration::from_secs(1);
+
+/// The kinds whose objects a row follows from; which of them the selector of the question selects.
+fn followed(kinds: &[Kind]) -> Vec<(Resource, bool)> {
+    let mut found = BTreeSet::new();
+    let mut all = Vec::new();
+    let mut add = |of: Resource, selected| {
+        if found.insert((of.group, of.plural, selected)) {
+            all.push((of, selected));
+        }
+    };
+    for kind in kinds {
+        match kind {
+            Kind::Jobs => add(JOBS, true),
+            Kind::Sets(side) => add(SETS.of(*side), true),
+            Kind::Crons(side) => {
+                add(CRONS.of(*side), true);
+                add(NATIVE_JOBS, false);
+                if *side == Side::Carillon {
+                    add(JOBS, false);
+                }
+            }
+        }
+    }
+    all
+}
 
 /// What was printed so far.
 #[derive(Default)]
@@ -85,10 +119,46 @@ pub(super) async fn watch(
     how: (Option<Format>, bool),
     screen: &mut Screen,
 ) -> Result<()> {
+    let Wanted::Kinds(kinds) = question.wanted else {
+        let each_second = Notify::new();
+        let rows = rows(api, question, columns, how, (screen, &each_second));
+        let mut clock = tokio::time::interval(EVERY);
+        let tick = async {
+            loop {
+                clock.tick().await;
+                each_second.notify_one();
+            }
+        };
+        return tokio::select! {
+            done = rows => done,
+            () = tick => Ok(()),
+        };
+    };
+    let changed = Notify::new();
+    let watches = followed(kinds).into_iter().map(|(of, selected)| {
+        let selector = if selected { question.selector } else { "" };
+        api.each_change(of, question.all, selector, || changed.notify_one())
+    });
+    let watches = join_all(watches);
+    tokio::select! {
+        done = rows(api, question, columns, how, (screen, &changed)) => done,
+        _ = watches => Ok(()),
+    }
+}
+
+/// Reads now, and again when something has changed.
+async fn rows(
+    api: &Api,
+    question: &Question<'_>,
+    columns: Columns,
+    how: (Option<Format>, bool),
+    (screen, changed): (&mut Screen, &Notify),
+) -> Result<()> {
     let mut printed = Printed::default();
     let mut known = Vec::new();
     let mut reached = false;
     loop {
+        let begun = Instant::now();
         match read(api, question, known, screen).await {
             Ok(Found { shown, problems }) => {
                 match problems.into_iter().next() {
@@ -111,12 +181,14 @@ pub(super) async fn watch(
             Err(error) if reached => {
                 screen.aside(&format!("{error:#}"));
                 known = Vec::new();
+                changed.notify_one();
             }
             Err(error) => return Err(error),
         }
         if screen.is_closed() {
             return Ok(());
         }
-        tokio::time::sleep(EVERY).await;
+        sleep_until(begun + EVERY).await;
+        changed.notified().await;
     }
 }

@@ -1,6 +1,5 @@
 //! Manifests from the web.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -11,6 +10,8 @@ use http_body_util::{BodyExt, Limited};
 use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use tokio::time::timeout;
+
+use crate::proxy;
 
 /// Bytes of a manifest, at most.
 const LARGEST: usize = 4 << 20;
@@ -74,10 +75,7 @@ fn check(at: &Uri) -> Result<()> {
     if authority.as_str().contains('@') {
         bail!("{}: a URL with a user in it is not read", authority.host());
     }
-    let host = authority.host();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let address = host.parse::<IpAddr>();
-    let here = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+    let here = proxy::is_here(authority.host());
     match at.scheme() {
         Some(scheme) if *scheme == Scheme::HTTPS => Ok(()),
         Some(scheme) if *scheme == Scheme::HTTP && here => Ok(()),
@@ -88,7 +86,8 @@ fn check(at: &Uri) -> Result<()> {
 fn client(at: &Uri) -> Result<Client> {
     let mut base = at.clone().into_parts();
     base.path_and_query = Some("/".parse()?);
-    let config = Config::new(Uri::from_parts(base)?);
+    let mut config = Config::new(Uri::from_parts(base)?);
+    config.proxy_url = proxy::of(at)?;
     Ok(ClientBuilder::try_from(config)?.build())
 }
 

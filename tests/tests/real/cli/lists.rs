@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -174,4 +175,50 @@ fn a_row_is_printed_whenever_one_changes_until_nobody_reads_it() {
         assert!(ended.success(), "{ended}");
         Some(())
     });
+}
+
+#[test]
+fn what_is_watched_is_listed_again_only_when_it_has_changed() {
+    const QUIET: Duration = Duration::from_secs(5);
+    let bench = desk().bench("cli-watch-quiet");
+    let slow = json!({"*": {"run-time": "10m"}});
+    bench.apply(&bench.job("slow", &slow, &json!({"parallelism": 1})));
+    bench.until("it runs", || {
+        (bench.get("slow")["status"]["active"] == 1).then_some(())
+    });
+    let mut watch = command(bench.cluster, bench.name);
+    watch
+        .args(["get", "-w"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut watch = watch.spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    assert!(next().starts_with("NAME "));
+    assert!(next().starts_with("slow "));
+    // The operator lists all namespaces: what is asked of this one, the watch asks.
+    let asked = |verb: &str| {
+        let events = bench.cluster.audit_events().unwrap().into_iter();
+        let here = events.filter(|one| one.verb == verb && one.namespace == bench.name);
+        let whole = here
+            .filter(|one| !one.request_uri.contains("limit=1&") && one.resource == "broadcastjobs");
+        whole.count()
+    };
+    bench.until("it watches", || (asked("watch") > 0).then_some(()));
+    // It used to list five times in this while.
+    let calm = bench.until("it lists no more", || {
+        let (before, begun) = (asked("list"), Instant::now());
+        while begun.elapsed() < QUIET {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        (asked("list") == before).then_some(before)
+    });
+    assert!(calm <= 6, "{calm} lists for a job that does not change");
+    carillon(&bench, &["pause", "slow"]).ended_with(0);
+    let paused =
+        std::iter::repeat_with(&mut next).find(|row| row.contains("Paused: spec.paused is true"));
+    assert!(paused.is_some_and(|row| row.starts_with("slow ")));
+    assert!(asked("list") > calm, "a change is read");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
 }

@@ -141,15 +141,20 @@ fn number(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use carillon_plan::pod::PodPhase;
+    use carillon_plan::view::doctor::shadow::job_pods::job_pod;
 
     use super::*;
     use serde_json::{Value, json};
 
     const UID: &str = "4e0c5d6a-0b1c-4d2e-8f3a-5b6c7d8e9f00";
 
+    /// As whoever asks for a shadow reads it, too.
     fn pod(value: Value) -> JobPod {
+        let shadow = job_pod(&value);
         let pod: SlimPod = serde_json::from_value(value).unwrap();
-        pod.job_row(None, &mut Interner::default()).unwrap()
+        let row = pod.job_row(None, &mut Interner::default());
+        assert_eq!(shadow, row);
+        row.unwrap()
     }
 
     fn at(seconds: i64) -> Timestamp {

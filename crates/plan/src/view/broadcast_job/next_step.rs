@@ -30,7 +30,7 @@ pub(super) fn next(
         Standing::Waiting if reason == reasons::WAITING_FOR_NODES => {
             "nothing until a node joins or becomes eligible: every node of now is served".to_owned()
         }
-        Standing::Waiting => format!("it goes on by itself once {reason} is over"),
+        Standing::Waiting => waiting(reason),
         Standing::Paused if reason == reasons::PAUSED_BY_FAILURE => format!(
             "look at what failed (kubectl carillon results {name} --failed), and let it go on: kubectl carillon \
              resume {name}"
@@ -42,6 +42,31 @@ pub(super) fn next(
         Standing::Stopping => "it is Failed once the pods that run have ended".to_owned(),
         Standing::Complete | Standing::Failed => ended(family, job, nodes),
     }
+}
+
+fn waiting(reason: &str) -> String {
+    let when = match reason {
+        reasons::QUOTA_EXCEEDED => "when the quota of the namespace has room for its pods",
+        reasons::POD_CREATION_FAILING => "when the API server accepts its pods again",
+        reasons::WAITING_FOR_RETRIES => "when the nodes that have failed may be tried again",
+        reasons::WAITING_FOR_INTERRUPTED_NODES => {
+            "when the nodes whose pods were interrupted may be tried again, or are deleted"
+        }
+        reasons::WAITING_FOR_LOST_NODES => {
+            "when the lost nodes are back, or their pods or Node objects are deleted"
+        }
+        reasons::WAITING_FOR_OTHER_PODS => {
+            "when the pod that is in its way has ended or is deleted"
+        }
+        reasons::WAITING_FOR_TAKEN_PODS => {
+            "when the pods that somebody has taken have ended or are deleted"
+        }
+        reasons::WAITING_FOR_JOB => "when the job that it waits for has ended",
+        reasons::RUNS_ELSEWHERE => "when the pods of the other job have ended or are deleted",
+        reasons::NO_ELIGIBLE_NODES => "when a node passes the checks",
+        _ => return format!("it goes on by itself when what holds it back is over ({reason})"),
+    };
+    format!("it goes on by itself {when}")
 }
 
 fn running(groups: &[Group<Place>]) -> String {
@@ -136,6 +161,27 @@ mod tests {
     }
 
     #[test]
+    fn what_a_job_waits_for_is_said_in_words_whatever_it_is() {
+        for reason in [
+            reasons::QUOTA_EXCEEDED,
+            reasons::POD_CREATION_FAILING,
+            reasons::WAITING_FOR_RETRIES,
+            reasons::WAITING_FOR_INTERRUPTED_NODES,
+            reasons::WAITING_FOR_LOST_NODES,
+            reasons::WAITING_FOR_OTHER_PODS,
+            reasons::WAITING_FOR_TAKEN_PODS,
+            reasons::WAITING_FOR_JOB,
+            reasons::RUNS_ELSEWHERE,
+            reasons::NO_ELIGIBLE_NODES,
+        ] {
+            let said = waiting(reason);
+            assert!(said.starts_with("it goes on by itself when "), "{said}");
+            assert!(!said.contains(reason), "{said}");
+        }
+        assert!(waiting("SomethingLater").ends_with("is over (SomethingLater)"));
+    }
+
+    #[test]
     fn of_each_standing_it_is_said_what_comes_next() {
         let account = "pods \"fix-1\" is forbidden: error looking up service account ops/nobody: serviceaccount \
                        \"nobody\" not found";
@@ -157,7 +203,7 @@ mod tests {
             (
                 condition("Reconciling", "QuotaExceeded", "pods=10"),
                 vec![],
-                "it goes on by itself once QuotaExceeded is over",
+                "it goes on by itself when the quota of the namespace has room for its pods",
             ),
             (
                 condition("Paused", "PausedByFailure", ""),

@@ -3,15 +3,20 @@
 use std::collections::BTreeMap;
 
 use super::operators::Installed;
-use super::{Check, Finding, Severity, count, some};
+use super::{Check, Finding, Seen, Severity, count, some};
 use crate::job::MANAGED_BY;
 use crate::view::uninstall::Leftovers;
 
 /// The name of the check.
 pub const CHECK: &str = "finalizers";
 
-/// Looks for what is held in namespaces that nobody serves: all of them, if nobody leads.
-pub fn check(found: &Leftovers, leads: bool, operators: &[Installed]) -> Check {
+/// Looks for what is held in namespaces that nobody serves: all of them, if nobody leads. Which ones an operator
+/// serves its Deployment says: unless that may be read, nothing that is held is well.
+pub fn check(found: &Leftovers, leads: bool, operators: &Seen<Vec<Installed>>) -> Check {
+    let is_held = !found.is_empty();
+    let unread = operators.as_ref().err().filter(|_| is_held && leads);
+    let unread = unread.map(|why| format!("whether an operator serves these namespaces: {why}"));
+    let operators = operators.as_deref().unwrap_or_default();
     let served = |namespace: &str| {
         let known = operators.is_empty();
         leads && (known || operators.iter().any(|one| one.serves_namespace(namespace)))
@@ -59,10 +64,11 @@ pub fn check(found: &Leftovers, leads: bool, operators: &[Installed]) -> Check {
     let all = count(found.held.len(), "finalizer");
     let found = match findings.len() {
         0 if found.held.is_empty() => "none of ours is on anything".to_owned(),
+        0 if unread.is_some() => format!("{all} of ours"),
         0 => format!("{all} of ours, and an operator that takes them off"),
         _ => format!("{all} of ours, some where nobody takes them off"),
     };
-    Check::made(CHECK, found, findings)
+    Check::made(CHECK, found, findings).without(unread)
 }
 
 fn remedied(namespace: &str, finding: Finding) -> Finding {
@@ -107,13 +113,29 @@ mod tests {
     }
 
     #[test]
+    fn while_deployments_may_not_be_read_nothing_that_is_held_is_well() {
+        let unread = Err("you may not list deployments.apps in all namespaces".to_owned());
+        let check_of = |found: &Leftovers, leads| check(found, leads, &unread);
+        let held_one = check_of(&held(true), true);
+        assert_eq!(held_one.result, Outcome::NotChecked, "{held_one:?}");
+        let says = "1 finalizer of ours; not checked: whether an operator serves these namespaces: you may not list";
+        assert!(held_one.found.starts_with(says), "{held_one:?}");
+        assert_eq!(check_of(&Leftovers::default(), true).result, Outcome::Ok);
+        // Nobody leads: nobody takes them off, whoever may serve the namespace.
+        assert_eq!(check_of(&held(true), false).result, Outcome::Problem);
+    }
+
+    #[test]
     fn what_is_held_is_well_while_an_operator_serves_its_namespace() {
-        let elsewhere = installed(&[deployment("carillon", &["--namespaces=other"])]);
-        let everywhere = installed(&[deployment("carillon", &[])]);
+        let elsewhere = Ok(installed(&[deployment(
+            "carillon",
+            &["--namespaces=other"],
+        )]));
+        let everywhere = Ok(installed(&[deployment("carillon", &[])]));
         for (found, leads, operators, result) in [
             (Leftovers::default(), false, &everywhere, Outcome::Ok),
             (held(true), true, &everywhere, Outcome::Ok),
-            (held(true), true, &Vec::new(), Outcome::Ok),
+            (held(true), true, &Ok(Vec::new()), Outcome::Ok),
             (held(true), true, &elsewhere, Outcome::Problem),
             (held(true), false, &everywhere, Outcome::Problem),
             (held(false), false, &everywhere, Outcome::Warning),
@@ -127,7 +149,7 @@ mod tests {
     fn a_job_that_only_we_serve_and_nobody_does_is_a_problem() {
         let job = json!({"metadata": {"namespace": "ops", "name": "sum"}, "spec": {"managedBy": MANAGED_BY}});
         let found = of(Kind::Job, job);
-        let check = check(&found, false, &[]);
+        let check = check(&found, false, &Ok(Vec::new()));
         assert_eq!(check.result, Outcome::Problem);
         assert!(check.findings[0].what.contains("nobody goes on with 1 Job"));
     }

@@ -1,6 +1,7 @@
 //! Objects that wait: which, for what, and what to type.
 
 use carillon_api::condition::{reasons, types};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{Check, Finding, Severity, count};
@@ -11,6 +12,10 @@ use crate::view::cron_job::read::cron;
 use crate::view::daemon_set::progress::{Progress as SetProgress, Standing as SetStanding};
 use crate::view::daemon_set::read as sets;
 use crate::view::read;
+use crate::view::read::{list, text};
+
+/// So long an operator may take to act on an object that somebody has just written.
+const JUST: SignedDuration = SignedDuration::from_secs(30);
 
 /// The name of the check.
 pub const CHECK: &str = "objects";
@@ -27,10 +32,11 @@ pub struct Objects<'a> {
 }
 
 /// Says which of them wait, and for what.
-pub fn check(objects: Objects<'_>) -> Check {
-    let mut findings: Vec<Finding> = objects.jobs.iter().filter_map(job).collect();
+pub fn check(objects: Objects<'_>, now: Timestamp) -> Check {
+    let jobs = objects.jobs.iter();
+    let mut findings: Vec<Finding> = jobs.filter_map(|one| job(one, now)).collect();
     findings.extend(objects.crons.iter().filter_map(cron_job));
-    findings.extend(objects.sets.iter().filter_map(set));
+    findings.extend(objects.sets.iter().filter_map(|one| set(one, now)));
     let found = format!(
         "{}, {}, {}",
         count(objects.jobs.len(), "BroadcastJob"),
@@ -40,7 +46,21 @@ pub fn check(objects: Objects<'_>) -> Check {
     Check::made(CHECK, found, findings)
 }
 
-fn job(object: &Value) -> Option<Finding> {
+/// Whether somebody has written an object a moment ago. A status or a mark of ours is no such thing.
+fn is_new(object: &Value, now: Timestamp) -> bool {
+    let meta = &object["metadata"];
+    let entries = list(&meta["managedFields"]);
+    let wanted = entries.filter(|one| one["subresource"].is_null() && one["manager"] != "carillon");
+    let times = wanted
+        .map(|one| &one["time"])
+        .chain([&meta["creationTimestamp"]]);
+    let last = times
+        .filter_map(|time| text(time).parse::<Timestamp>().ok())
+        .max();
+    last.is_some_and(|last| now.duration_since(last) < JUST)
+}
+
+fn job(object: &Value, now: Timestamp) -> Option<Finding> {
     let stored = read::job(object);
     let progress = Progress::of(&stored, &Ledger::default());
     let (namespace, name) = (&progress.namespace, &progress.name);
@@ -53,6 +73,7 @@ fn job(object: &Value) -> Option<Finding> {
         Standing::Running | Standing::Complete | Standing::Failed | Standing::Stopping => {
             return None;
         }
+        Standing::NotStarted if is_new(object, now) => return None,
         Standing::NotStarted => finding(Severity::Warning).or(
             "see whether an operator leads and serves this namespace, above",
             "",
@@ -95,7 +116,7 @@ fn cron_job(object: &Value) -> Option<Finding> {
     None
 }
 
-fn set(object: &Value) -> Option<Finding> {
+fn set(object: &Value, now: Timestamp) -> Option<Finding> {
     let progress = SetProgress::of(&sets::set(object));
     let (namespace, name) = (&progress.namespace, &progress.name);
     let finding = |severity| {
@@ -113,6 +134,7 @@ fn set(object: &Value) -> Option<Finding> {
     Some(match progress.standing {
         SetStanding::Complete => return None,
         SetStanding::OldPodsKept => finding(Severity::Info).or("see which", carillon("explain")),
+        SetStanding::NotStarted if is_new(object, now) => return None,
         SetStanding::NotStarted => finding(Severity::Warning).or(
             "see whether an operator leads and serves this namespace, above",
             "",
@@ -133,6 +155,11 @@ mod tests {
 
     use super::*;
     use crate::view::doctor::Outcome;
+
+    fn at(second: i64) -> Timestamp {
+        let begin: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
+        begin + SignedDuration::from_secs(second)
+    }
 
     fn with(conditions: &[(&str, &str)], spec: &Value) -> Value {
         let conditions = conditions.iter().map(|(type_, reason)| {
@@ -173,10 +200,13 @@ mod tests {
             (vec![], Outcome::Warning, ""),
         ] {
             let jobs = [with(&conditions, &json!({}))];
-            let check = check(Objects {
-                jobs: &jobs,
-                ..Objects::default()
-            });
+            let check = check(
+                Objects {
+                    jobs: &jobs,
+                    ..Objects::default()
+                },
+                at(0),
+            );
             assert_eq!(check.result, result, "{check:?}");
             let first = check
                 .findings
@@ -184,6 +214,33 @@ mod tests {
                 .map_or("", |one| &*one.remedies[0].write);
             assert!(first.ends_with(write), "{first}");
         }
+    }
+
+    #[test]
+    fn what_was_written_a_moment_ago_may_still_be_acted_on() {
+        let mut object = with(&[], &json!({}));
+        object["metadata"]["creationTimestamp"] = json!(at(-3600).to_string());
+        let check_at = |object: &Value, second| {
+            let objects = [object.clone()];
+            let jobs = Objects {
+                jobs: &objects,
+                ..Objects::default()
+            };
+            let sets = Objects {
+                sets: &objects,
+                ..Objects::default()
+            };
+            [
+                check(jobs, at(second)).result,
+                check(sets, at(second)).result,
+            ]
+        };
+        assert_eq!(check_at(&object, 0), [Outcome::Warning; 2]);
+        let field =
+            |manager: &str, second| json!({"manager": manager, "time": at(second).to_string()});
+        object["metadata"]["managedFields"] = json!([field("kubectl", 0), field("carillon", 35)]);
+        assert_eq!(check_at(&object, 20), [Outcome::Ok; 2]);
+        assert_eq!(check_at(&object, 40), [Outcome::Warning; 2]);
     }
 
     #[test]
@@ -206,10 +263,13 @@ mod tests {
             ),
         ] {
             let crons = [with(&conditions, &spec)];
-            let check = check(Objects {
-                crons: &crons,
-                ..Objects::default()
-            });
+            let check = check(
+                Objects {
+                    crons: &crons,
+                    ..Objects::default()
+                },
+                at(0),
+            );
             assert_eq!(check.result, result, "{check:?}");
         }
     }
@@ -228,10 +288,13 @@ mod tests {
             let waiting = json!([{"reason": "PodNotStarted", "count": 1, "sample": ["n1"]}]);
             set["status"]["waitingFor"] = waiting;
             let sets = [set];
-            let check = check(Objects {
-                sets: &sets,
-                ..Objects::default()
-            });
+            let check = check(
+                Objects {
+                    sets: &sets,
+                    ..Objects::default()
+                },
+                at(0),
+            );
             assert_eq!(check.result, result, "{check:?}");
             if result == Outcome::Problem {
                 let found = &check.findings[0];

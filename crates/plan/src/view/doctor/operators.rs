@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Check, Finding, Severity, count};
+use super::{Check, Finding, Severity, count, some};
 use crate::view::read::{entries, list, text};
 
 /// The names of the checks.
@@ -28,7 +28,7 @@ pub struct Installed {
     pub name: String,
     /// Image of the operator.
     pub image: String,
-    /// As the chart has labelled it; empty where it is not.
+    /// As the tag of its image says, or else the label of the chart; empty where neither does.
     pub version: String,
     /// Replicas that are wanted.
     pub replicas: i64,
@@ -45,6 +45,8 @@ pub struct Installed {
     pub namespaces: Vec<String>,
     /// Its lease: namespace and name. `None`: it runs without leader election.
     pub lease: Option<(String, String)>,
+    /// Settings that stand elsewhere: in ConfigMaps and Secrets.
+    pub elsewhere: Vec<String>,
 }
 
 impl Installed {
@@ -85,14 +87,18 @@ fn read(object: &Value) -> Installed {
     let is_ours = |container: &&Value| container["name"] == OURS;
     let container = list(&pod["containers"]).find(is_ours);
     let container = container.unwrap_or_else(|| &pod["containers"][0]);
-    let args: Vec<&str> = list(&container["args"]).map(text).collect();
     let namespace = text(&meta["namespace"]).to_owned();
-    let leads = flag(&args, "leader-elect").is_none_or(|value| value != "false");
-    let lease = |name, default: &str| flag(&args, name).unwrap_or(default).to_owned();
+    let settings = Settings::read(container, &namespace);
+    let leads = settings
+        .get("leader-elect")
+        .is_none_or(|value| value != "false");
+    let lease = |name, default: &str| settings.get(name).unwrap_or(default).to_owned();
+    let image = text(&container["image"]);
+    let label = text(&meta["labels"][VERSION]);
     Installed {
         name: text(&meta["name"]).to_owned(),
-        image: text(&container["image"]).to_owned(),
-        version: text(&meta["labels"][VERSION]).to_owned(),
+        image: image.to_owned(),
+        version: tagged(image).unwrap_or(label).to_owned(),
         replicas: spec["replicas"].as_i64().unwrap_or(1),
         ready: object["status"]["readyReplicas"].as_i64().unwrap_or(0),
         account: match text(&pod["serviceAccountName"]) {
@@ -102,13 +108,91 @@ fn read(object: &Value) -> Installed {
         labels: entries(&spec["template"]["metadata"]["labels"])
             .map(|(key, value)| (key.to_owned(), text(value).to_owned()))
             .collect(),
-        serves: serves(&args, leads),
-        namespaces: words(flag(&args, "namespaces")),
+        serves: serves(&settings, leads),
+        namespaces: words(settings.get("namespaces")),
         lease: leads.then(|| {
             let of = lease("lease-namespace", &namespace);
             (of, lease("lease-name", OURS))
         }),
+        elsewhere: settings.elsewhere(),
         namespace,
+    }
+}
+
+/// The version in the tag of an image, if it is one: `r/carillon:v1.2.3` is of 1.2.3.
+fn tagged(image: &str) -> Option<&str> {
+    let image = image.split('@').next()?;
+    let (_, tag) = image
+        .rsplit_once(':')
+        .filter(|(_, tag)| !tag.contains('/'))?;
+    let version = tag.strip_prefix('v').unwrap_or(tag);
+    let numbers = version.split(['-', '+']).next()?.split('.');
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<bool> = numbers.map(is_number).collect();
+    (parts == [true; 3]).then_some(version)
+}
+
+/// What the flags and the environment of a container set.
+struct Settings<'a> {
+    args: Vec<&'a str>,
+    env: BTreeMap<&'a str, &'a str>,
+    /// Variables whose values stand elsewhere.
+    unread: Vec<&'a str>,
+    /// There are variables of which not even the names are here.
+    unnamed: bool,
+}
+
+/// The settings that are looked at here.
+const SETTINGS: [&str; 6] = [
+    "controllers",
+    "serve-native",
+    "namespaces",
+    "leader-elect",
+    "lease-namespace",
+    "lease-name",
+];
+
+fn variable(setting: &str) -> String {
+    format!(
+        "CARILLON_{}",
+        setting.replace('-', "_").to_ascii_uppercase()
+    )
+}
+
+impl<'a> Settings<'a> {
+    fn read(container: &'a Value, namespace: &'a str) -> Self {
+        let mut env = BTreeMap::new();
+        let mut unread = Vec::new();
+        for one in list(&container["env"]) {
+            let (name, from) = (text(&one["name"]), &one["valueFrom"]);
+            if from["fieldRef"]["fieldPath"] == "metadata.namespace" {
+                env.insert(name, namespace);
+            } else if from.is_null() {
+                env.insert(name, text(&one["value"]));
+            } else {
+                unread.push(name);
+            }
+        }
+        Self {
+            args: list(&container["args"]).map(text).collect(),
+            env,
+            unread,
+            unnamed: list(&container["envFrom"]).next().is_some(),
+        }
+    }
+
+    /// The flag, or else the variable.
+    fn get(&self, setting: &str) -> Option<&'a str> {
+        let found = flag(&self.args, setting);
+        found.or_else(|| self.env.get(&*variable(setting)).copied())
+    }
+
+    /// Those that may be set where nobody looks here.
+    fn elsewhere(&self) -> Vec<String> {
+        let unset = SETTINGS.iter().filter(|name| self.get(name).is_none());
+        let unset = unset.map(|name| variable(name));
+        let unread = |name: &String| self.unnamed || self.unread.contains(&&**name);
+        unset.filter(unread).collect()
     }
 }
 
@@ -138,12 +222,12 @@ fn words(value: Option<&str>) -> Vec<String> {
 }
 
 /// As the chart's `carillon.served` has it, of arguments; `native-job` besides, which has no row of its own.
-fn serves(args: &[&str], leads: bool) -> BTreeSet<String> {
-    let mut all: BTreeSet<String> = words(flag(args, "controllers")).into_iter().collect();
+fn serves(settings: &Settings<'_>, leads: bool) -> BTreeSet<String> {
+    let mut all: BTreeSet<String> = words(settings.get("controllers")).into_iter().collect();
     if all.is_empty() {
         all.extend(["broadcastjob", "cronjob", "daemonset", "job"].map(str::to_owned));
     }
-    for plural in words(flag(args, "serve-native")) {
+    for plural in words(settings.get("serve-native")) {
         all.insert(format!("native-{}", singular(&plural)));
         if plural == "jobs" {
             all.insert("job".to_owned());
@@ -165,6 +249,7 @@ pub fn check(operators: &[Installed], program: &str) -> Check {
     for one in operators {
         findings.extend(readiness(one));
         findings.extend(version(one, program));
+        findings.extend(elsewhere(one));
     }
     let found = operators.iter().map(|one| {
         let Installed {
@@ -224,6 +309,22 @@ fn version(one: &Installed, program: &str) -> Option<Finding> {
             .or(format!("use kubectl-carillon {found}"), "")
             .or(format!("install the operator of {program}"), upgrade),
     )
+}
+
+fn elsewhere(one: &Installed) -> Option<Finding> {
+    if one.elsewhere.is_empty() {
+        return None;
+    }
+    let what = format!(
+        "{} may be set in a ConfigMap or a Secret, which are not read: what it serves may be something else than the \
+         checks take for it",
+        some(&one.elsewhere)
+    );
+    let finding = Finding::new(CHECK, Severity::Info, one.place(), what);
+    Some(finding.or(
+        "set it in the values of the chart: watchNamespaces, controllers, serveNative, leaderElection",
+        "",
+    ))
 }
 
 /// Whether two of them serve the same kind in the same namespace.
@@ -339,6 +440,68 @@ pub(super) mod tests {
         assert_eq!(some.lease, None);
         let foreign = json!({"metadata": {"labels": {"app.kubernetes.io/component": "operator"}}});
         assert_eq!(installed(&[foreign]), []);
+    }
+
+    #[test]
+    fn what_the_environment_sets_counts_where_no_flag_does() {
+        let with = |args: &[&str], env: &Value, env_from: &Value| {
+            let mut object = deployment("carillon", args);
+            let container = &mut object["spec"]["template"]["spec"]["containers"][1];
+            container["env"] = env.clone();
+            container["envFrom"] = env_from.clone();
+            installed(&[object]).remove(0)
+        };
+        let set = json!([
+            {"name": "CARILLON_SERVE_NATIVE", "value": "jobs"}, {"name": "CARILLON_NAMESPACES", "value": "a"},
+            {"name": "CARILLON_CONTROLLERS", "value": "cronjob"},
+            {"name": "CARILLON_LEASE_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+            {"name": "CARILLON_LEASE_NAME", "value": "mine"}, {"name": "HTTPS_PROXY", "valueFrom": {"secretKeyRef": {}}},
+        ]);
+        let one = with(&["--namespaces=b"], &set, &Value::Null);
+        let served = ["cronjob", "job", "leader-election", "native-job"];
+        assert!(one.serves.iter().eq(served.iter()), "{one:?}");
+        assert_eq!(one.namespaces, ["b"]);
+        assert_eq!(one.lease, Some(("sys".to_owned(), "mine".to_owned())));
+        assert_eq!(one.elsewhere, [""; 0]);
+        let alone = with(
+            &[],
+            &json!([{"name": "CARILLON_LEADER_ELECT", "value": "false"}]),
+            &Value::Null,
+        );
+        assert_eq!(alone.lease, None);
+
+        let key = json!([{"name": "CARILLON_NAMESPACES", "valueFrom": {"configMapKeyRef": {"key": "x"}}}]);
+        let elsewhere = with(&[], &key, &Value::Null);
+        assert_eq!(elsewhere.elsewhere, ["CARILLON_NAMESPACES"]);
+        let told = check(&[elsewhere], "1.2.3");
+        assert_eq!(told.result, Outcome::Info, "{told:?}");
+        assert!(
+            told.findings[0]
+                .what
+                .starts_with("CARILLON_NAMESPACES may be set in a ConfigMap")
+        );
+        let whole = with(
+            &["--namespaces=b"],
+            &Value::Null,
+            &json!([{"configMapRef": {"name": "x"}}]),
+        );
+        assert_eq!(whole.elsewhere.len(), SETTINGS.len() - 1);
+    }
+
+    #[test]
+    fn a_version_is_that_of_the_image_or_else_of_the_label() {
+        for (image, version) in [
+            ("r/c:2.0.1", "2.0.1"),
+            ("r:5000/c:v2.0.1-rc.1@sha256:0a", "2.0.1-rc.1"),
+            ("r:5000/c", "1.2.3"),
+            ("r/c:latest", "1.2.3"),
+            ("r/c:2.0", "1.2.3"),
+            ("r/c@sha256:0a", "1.2.3"),
+        ] {
+            let mut object = deployment("carillon", &[]);
+            object["spec"]["template"]["spec"]["containers"][1]["image"] = json!(image);
+            assert_eq!(installed(&[object])[0].version, version, "{image}");
+        }
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! What Carillon's planner would do now with an object of Kubernetes that kube-controller-manager serves. Of an object
 //! with which that one is done, each action is a difference between the two.
 
+pub mod job;
+pub mod job_pods;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Check, Finding, Severity, count, some};
@@ -20,6 +23,7 @@ use crate::view::read::entries;
 
 /// The name of the check.
 pub const CHECK: &str = "shadow";
+const WRITES_STATUS: &str = "write its status";
 
 /// What would be done with one object.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -30,6 +34,30 @@ pub struct Shadow {
     pub done: Vec<(String, String)>,
     /// The object was changed, and kube-controller-manager has not acted on it yet.
     pub is_behind: bool,
+    /// What nothing is said of, and why.
+    pub not_compared: Option<&'static str>,
+    /// The status as it is stored.
+    status: Value,
+    /// Where it is told what differs between the two.
+    known: &'static str,
+}
+
+impl Shadow {
+    /// What is still said of the object, which was looked at again a moment later. Who has written the status meanwhile
+    /// is at work: of another status nothing is said.
+    #[must_use]
+    pub fn still(&self, mut again: Self) -> Self {
+        let is_idle = self.status == again.status;
+        again
+            .done
+            .retain(|one| self.done.contains(one) && (is_idle || one.0 != WRITES_STATUS));
+        again
+    }
+
+    /// Whether there is anything to say.
+    pub fn says_nothing(&self) -> bool {
+        self.done.is_empty() && self.not_compared.is_none()
+    }
 }
 
 /// Of a DaemonSet of apps/v1. `None`: its pods or its revisions may not be read.
@@ -47,6 +75,9 @@ pub fn daemon_set(known: &Known, now: Timestamp) -> Option<Shadow> {
         place: format!("DaemonSet {}/{}", owner.namespace, owner.name),
         done: actions.filter_map(|action| of_set(set, action)).collect(),
         is_behind: set.status.observed_generation != Some(set.meta.generation),
+        not_compared: None,
+        status: json!(set.status),
+        known: "docs/daemonset.md#coming-from-kube-controller-manager",
     })
 }
 
@@ -65,7 +96,7 @@ fn of_set(set: &DaemonSet, action: &SetAction) -> Option<(String, String)> {
             if changes.is_empty() {
                 return None;
             }
-            ("write its status".to_owned(), changes)
+            (WRITES_STATUS.to_owned(), changes)
         }
         other => (other.word().replace('_', " "), other.object()?),
     };
@@ -91,7 +122,7 @@ pub fn cron_job(stored: &StoredCron, children: &Children, now: Timestamp) -> Sha
                 if changes.is_empty() {
                     return None;
                 }
-                ("write its status".to_owned(), changes)
+                (WRITES_STATUS.to_owned(), changes)
             }
             other => (other.word().replace('_', " "), other.object()?),
         };
@@ -100,7 +131,9 @@ pub fn cron_job(stored: &StoredCron, children: &Children, now: Timestamp) -> Sha
     Shadow {
         place: format!("CronJob {}/{}", owner.namespace, owner.name),
         done: done.collect(),
-        is_behind: false,
+        status: json!(cron.status),
+        known: "docs/cronjob.md#native-cronjobs",
+        ..Shadow::default()
     }
 }
 
@@ -122,27 +155,52 @@ fn changes(old: &Value, new: &Value) -> String {
 }
 
 /// How many objects were looked at.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Looked {
     /// DaemonSets.
     pub sets: usize,
     /// CronJobs.
     pub crons: usize,
+    /// Jobs.
+    pub jobs: usize,
 }
 
-/// Says where the two differ. `shadows`: those of which something was said twice, a moment apart.
-pub fn check(looked: Looked, shadows: &[Shadow], left_out: Option<String>) -> Check {
+/// Says where the two differ. `shadows`: those of which something was said twice, a moment apart. `left_out`: which
+/// objects were not looked at, and why.
+pub fn check(looked: Looked, shadows: &[Shadow], left_out: &[String]) -> Check {
     let differing = shadows.iter().filter(|shadow| !shadow.done.is_empty());
-    let findings: Vec<Finding> = differing.map(difference).collect();
-    let objects = looked.sets + looked.crons;
-    let found = format!(
-        "{}, {}: {} as now, {} otherwise",
+    let mut findings: Vec<Finding> = differing.map(difference).collect();
+    let otherwise = findings.len();
+    let unsure = |one: &&Shadow| one.done.is_empty() && one.not_compared.is_some();
+    let unsure = shadows.iter().filter(unsure).count();
+    let objects = looked.sets + looked.crons + looked.jobs;
+    let mut found = format!(
+        "{}, {}, {}: {} as now, {otherwise} otherwise",
         count(looked.sets, "DaemonSet"),
         count(looked.crons, "CronJob"),
-        objects - findings.len().min(objects),
-        findings.len()
+        count(looked.jobs, "Job"),
+        objects.saturating_sub(otherwise + unsure),
     );
+    if unsure > 0 {
+        let _ = write!(found, ", {unsure} not compared");
+    }
+    findings.extend(not_compared(shadows));
+    let left_out = Some(left_out.join("; ")).filter(|why| !why.is_empty());
     Check::made(CHECK, found, findings).without(left_out)
+}
+
+/// What nothing is said of, once for each reason.
+fn not_compared(shadows: &[Shadow]) -> impl Iterator<Item = Finding> {
+    let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for shadow in shadows {
+        if let Some(why) = shadow.not_compared {
+            by_reason.entry(why).or_default().push(shadow.place.clone());
+        }
+    }
+    by_reason.into_iter().map(|(why, places)| {
+        let what = format!("not compared: {why}");
+        Finding::new(CHECK, Severity::Info, some(&places), what)
+    })
 }
 
 fn difference(shadow: &Shadow) -> Finding {
@@ -167,7 +225,8 @@ fn difference(shadow: &Shadow) -> Finding {
         (Severity::Warning, "")
     };
     let what = format!("Carillon would {words}{so_far}");
-    Finding::new(CHECK, severity, &*shadow.place, what)
+    let known = format!("what is known to differ, and why: {}", shadow.known);
+    Finding::new(CHECK, severity, &*shadow.place, what).or(known, "")
 }
 
 #[cfg(test)]
@@ -175,6 +234,12 @@ mod tests {
     use super::*;
     use crate::view::daemon_set::samples::{at, known, nodes, object, pod, revision};
     use crate::view::doctor::Outcome;
+
+    const ONE_SET: Looked = Looked {
+        sets: 1,
+        crons: 0,
+        jobs: 0,
+    };
 
     fn native(spec: &Value, counts: [i32; 4]) -> Value {
         let mut set = object("apps/v1", spec);
@@ -207,12 +272,11 @@ mod tests {
             (&[] as &[_], false),
             "{shadow:?}"
         );
-        let looked = Looked { sets: 1, crons: 0 };
-        let check = check(looked, &[shadow], None);
+        let check = check(ONE_SET, &[shadow], &[]);
         assert_eq!(check.result, Outcome::Ok);
         assert_eq!(
             check.found,
-            "1 DaemonSet, 0 CronJobs: 1 as now, 0 otherwise"
+            "1 DaemonSet, 0 CronJobs, 0 Jobs: 1 as now, 0 otherwise"
         );
     }
 
@@ -229,8 +293,7 @@ mod tests {
             words[1].contains("currentNumberScheduled 2 -> 1"),
             "{words:?}"
         );
-        let looked = Looked { sets: 1, crons: 0 };
-        let check = check(looked, &[lacks], None);
+        let check = check(ONE_SET, &[lacks], &[]);
         assert_eq!(check.result, Outcome::Warning);
         assert!(
             check.findings[0]
@@ -245,7 +308,7 @@ mod tests {
         set["metadata"]["generation"] = json!(4);
         let behind = shadow(&set, &[pod(1, "new", true)]);
         assert!(behind.is_behind);
-        let check = check(Looked { sets: 1, crons: 0 }, &[behind], None);
+        let check = check(ONE_SET, &[behind], &[]);
         assert_eq!(check.result, Outcome::Info);
     }
 

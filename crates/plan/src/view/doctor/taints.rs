@@ -11,7 +11,16 @@ use crate::view::node_checks::{On, check_all};
 /// The name of the check.
 pub const CHECK: &str = "taints";
 
-/// Whether a taint refuses more than half of the nodes that an object asks for by name, label and affinity.
+/// Taints that say what a node is for: nobody expects pods of theirs there.
+const ROLES: [&str; 2] = [
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+];
+/// What taints begin with that Kubernetes sets itself, for as long as a node is in some state.
+const STATES: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
+
+/// Whether a taint refuses more than half of the nodes that an object asks for by name, label and affinity. Nodes of
+/// the control plane are none of these; a node that is not ready, or cordoned, is so for a while.
 pub fn check(subjects: &[Subject], nodes: &Nodes) -> Check {
     let findings = subjects.iter().filter_map(|one| most_refused(one, nodes));
     let found = format!(
@@ -33,6 +42,8 @@ fn most_refused(subject: &Subject, nodes: &Nodes) -> Option<Finding> {
                 | Refusal::NodeSelector { .. }
                 | Refusal::NodeAffinity,
             ) => continue,
+            Some(Refusal::Taint(taint)) if ROLES.contains(&&*taint.key) => continue,
+            Some(Refusal::Taint(taint)) if is_of_a_state(&taint.key) => {}
             Some(taint @ Refusal::Taint(_)) => {
                 let nodes = by_taint.entry(taint.to_string()).or_default();
                 nodes.push(name.to_string());
@@ -46,8 +57,9 @@ fn most_refused(subject: &Subject, nodes: &Nodes) -> Option<Finding> {
         return None;
     }
     let (taint, names) = by_taint.iter().max_by_key(|(_, nodes)| nodes.len())?;
+    let has = if refused == 1 { "has" } else { "have" };
     let what = format!(
-        "of the {} that it chooses {refused} have a taint that it does not tolerate: {taint} on {} ({})",
+        "of the {} that it chooses {refused} {has} a taint that it does not tolerate: {taint} on {} ({})",
         count(chosen, "node"),
         names.len(),
         some(names)
@@ -67,6 +79,10 @@ fn most_refused(subject: &Subject, nodes: &Nodes) -> Option<Finding> {
     Some(finding)
 }
 
+fn is_of_a_state(key: &str) -> bool {
+    STATES.iter().any(|prefix| key.starts_with(prefix))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -77,9 +93,13 @@ mod tests {
 
     /// Three nodes, of which so many are tainted; the first has a label.
     fn nodes(tainted: usize) -> Nodes {
+        with_taint(tainted, "pool")
+    }
+
+    fn with_taint(tainted: usize, key: &str) -> Nodes {
         let one = |n: usize| {
             let taints = if n < tainted {
-                json!([{"key": "pool", "value": "gpu", "effect": "NoSchedule"}])
+                json!([{"key": key, "value": "gpu", "effect": "NoSchedule"}])
             } else {
                 Value::Null
             };
@@ -127,6 +147,37 @@ mod tests {
         assert!(
             finding.remedies[0].write.contains("- key: pool"),
             "{finding:?}"
+        );
+    }
+
+    #[test]
+    fn taints_of_the_control_plane_and_of_nodes_that_are_not_ready_are_no_finding() {
+        let plain = || [job(&json!({}))];
+        for key in [
+            "node-role.kubernetes.io/control-plane",
+            "node.kubernetes.io/not-ready",
+            "node.kubernetes.io/disk-pressure",
+            "node.cloudprovider.kubernetes.io/uninitialized",
+        ] {
+            assert_eq!(
+                check(&plain(), &with_taint(3, key)).result,
+                Outcome::Ok,
+                "{key}"
+            );
+        }
+        assert_eq!(
+            check(&plain(), &with_taint(3, "node.example.com/x")).result,
+            Outcome::Warning
+        );
+        // Of the nodes that are left one of one is tainted.
+        let mut mixed = with_taint(2, ROLES[0]);
+        mixed.extend(nodes(3).into_iter().filter(|(name, _)| &**name == "n2"));
+        let check = check(&plain(), &mixed);
+        assert!(
+            check.findings[0]
+                .what
+                .starts_with("of the 1 node that it chooses 1 has"),
+            "{check:?}"
         );
     }
 

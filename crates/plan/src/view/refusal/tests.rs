@@ -63,6 +63,12 @@ fn what_is_wrong_with_a_field_is_said_with_what_to_write() {
         ),
         (
             "FieldValueTypeInvalid",
+            r#"Invalid value: "number": spec.schedule in body must be of type string: "number""#,
+            ("schedule", json!(1.1)),
+            "spec.schedule: it is a number: write it in quotes, digit by digit as it stands in your file",
+        ),
+        (
+            "FieldValueTypeInvalid",
             r#"Invalid value: "string": spec.nodeNames in body must be of type array: "string""#,
             ("nodeNames", json!("a")),
             r#"spec.nodeNames: "a" is a string: write a list: each item on a line of its own that begins with "- ""#,

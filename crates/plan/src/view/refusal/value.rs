@@ -26,6 +26,13 @@ pub(super) fn wrong_type(field: &str, found: &Value, wanted: &str) -> Option<Str
         ("integer" | "number", _) => "write a number".to_owned(),
         ("boolean", Value::String(text)) => boolean_for(text),
         ("boolean", _) => "write true or false".to_owned(),
+        // How it was written is not known any more: 1.10 is read as 1.1.
+        ("string", Value::Number(number)) if number.is_f64() => {
+            return Some(
+                "it is a number: write it in quotes, digit by digit as it stands in your file"
+                    .to_owned(),
+            );
+        }
         ("string", Value::Bool(_) | Value::Number(_)) => format!("write it in quotes: \"{found}\""),
         ("string", _) => "write a text".to_owned(),
         ("array", _) => {

@@ -87,31 +87,35 @@ fn a_crd_that_lacks_a_field_is_stale() {
 #[test]
 fn an_operator_of_another_version_or_that_does_not_run_is_found() {
     let turn = turn();
-    let label = |version: &str| {
-        let label = format!("app.kubernetes.io/version={version}");
-        let of = [
-            "label",
+    let rolled_out = || {
+        turn.kubectl(&["rollout", "status", "deployment", RELEASE, "-n", NAMESPACE]);
+    };
+    let image = |image: &str| {
+        let image = format!("carillon={image}");
+        turn.kubectl(&[
+            "set",
+            "image",
             "deployment",
             RELEASE,
             "-n",
             NAMESPACE,
-            "--overwrite",
-        ];
-        turn.kubectl(&[&of as &[&str], &[&label]].concat());
+            &image,
+        ]);
+        rolled_out();
     };
     let scale = |replicas: &str| {
         turn.kubectl(&["scale", "deployment", RELEASE, "-n", NAMESPACE, replicas]);
-        turn.kubectl(&["rollout", "status", "deployment", RELEASE, "-n", NAMESPACE]);
+        rolled_out();
     };
     let was = turn.get(&["deployment", RELEASE, "-n", NAMESPACE]);
-    let version = was["metadata"]["labels"]["app.kubernetes.io/version"]
-        .as_str()
-        .unwrap();
+    let containers = &was["spec"]["template"]["spec"]["containers"];
+    let version = containers[0]["image"].as_str().unwrap();
     let replicas = format!("--replicas={}", was["spec"]["replicas"]);
-    label("0.0.1");
+    image("example.com/carillon:0.0.1");
     turn.report(None)
         .finds("operator", "Warning", DEPLOYMENT, "it is of version 0.0.1");
-    label(version);
+    image(version);
+    turn.report(None).is_ok("operator");
     scale("--replicas=0");
     turn.report(None)
         .finds("operator", "Problem", DEPLOYMENT, "it is scaled to 0");
