@@ -15,8 +15,8 @@ const NAME: &str = "agent";
 /// How many pods of the job run at once.
 const PARALLELISM: usize = 1000;
 /// So many changes are written at once, side by side.
-const AT_ONCE: usize = 100;
-const WRITERS: usize = 4;
+const AT_ONCE: usize = 320;
+const WRITERS: usize = 16;
 /// Nodes that have been changed are far apart: a prime that divides no number of nodes.
 const STRIDE: usize = 7919;
 const TIME: &str = "2026-01-01T00:00:00Z";
