@@ -39,6 +39,7 @@ pub use answer::answer;
 pub use audit::AuditEvent;
 pub use carillon::{Operator, Options};
 pub use cluster::{Audit, Cluster, Component, Config};
+pub use etcd::Put;
 pub use fate::Fate;
 pub use fault_proxy::FaultProxy;
 pub use nodes::Taint;

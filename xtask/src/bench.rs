@@ -19,6 +19,7 @@ mod api_writes;
 mod broadcastjob;
 mod cronjob;
 mod daemonset;
+mod dashboard;
 mod failover;
 mod job;
 mod machine;
@@ -46,6 +47,8 @@ enum Command {
     Cronjob(cronjob::Args),
     /// DaemonSets that are created, updated, and joined by nodes, served by Carillon and by kube-controller-manager
     Daemonset(daemonset::Args),
+    /// The dashboard in a browser, while 2,000 nodes a second change
+    Dashboard(dashboard::Args),
     /// For how long nobody works when the leader is killed, told to stop, or frozen
     Failover(failover::Args),
     /// Jobs of which a few pods fail, served by Carillon and by kube-controller-manager
@@ -78,6 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Command::Broadcastjob(run) => broadcastjob::run(run),
         Command::Cronjob(args) => cronjob::run(args),
         Command::Daemonset(args) => daemonset::run(args),
+        Command::Dashboard(args) => dashboard::run(args),
         Command::Failover(args) => failover::run(args),
         Command::Job(args) => job::run(args),
         Command::Neighbour(args) => neighbour::run(args),

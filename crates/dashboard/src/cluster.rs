@@ -10,6 +10,7 @@ use carillon_api::path;
 use carillon_plan::Uid;
 use carillon_plan::node::{NodeRow, Nodes};
 use carillon_plan::record::Slice;
+use carillon_plan::view::daemon_set::read::SelectedPod;
 use carillon_plan::view::read;
 use jiff::Timestamp;
 use kube::Client;
@@ -58,14 +59,16 @@ pub const DAEMON_SETS: Resource = resource(GROUP, VERSION, "DaemonSet", "daemons
 pub const NATIVE_DAEMON_SETS: Resource = resource("apps", "v1", "DaemonSet", "daemonsets");
 /// Jobs of batch/v1.
 pub const JOBS: Resource = resource("batch", "v1", "Job", "jobs");
-/// Pods.
-pub const PODS: Resource = resource("", "v1", "Pod", "pods");
+const PODS: Resource = resource("", "v1", "Pod", "pods");
 /// ControllerRevisions.
 pub const REVISIONS: Resource = resource("apps", "v1", "ControllerRevision", "controllerrevisions");
 /// Events.
 pub const EVENTS: Resource = resource("", "v1", "Event", "events");
 const NODES: Resource = resource("", "v1", "Node", "nodes");
 const SLICES: Resource = resource(GROUP, VERSION, "NodeResultSlice", "noderesultslices");
+
+/// Written by whoever serves the Job.
+const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 /// What the first page lists.
 pub const LISTED: [Resource; 6] = [
@@ -141,6 +144,24 @@ fn attempt(pod: &Value) -> Attempt {
     }
 }
 
+/// A pod of an Indexed Job.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct IndexPod {
+    /// Its index, if it says so.
+    pub index: Option<u32>,
+    /// It has not ended.
+    pub open: bool,
+}
+
+fn index_pod(pod: &Value) -> IndexPod {
+    let phase = pod["status"]["phase"].as_str();
+    let index = pod["metadata"]["annotations"][COMPLETION_INDEX].as_str();
+    IndexPod {
+        index: index.and_then(|index| index.parse().ok()),
+        open: !matches!(phase, Some("Succeeded" | "Failed")),
+    }
+}
+
 /// What has the label of a BroadcastJob.
 fn of_job(resource: Resource, namespace: &str, uid: Uid) -> Selection {
     Selection {
@@ -157,8 +178,10 @@ pub struct Cluster {
     /// The namespace that is looked at; all of them when `None`.
     namespace: Option<String>,
     objects: Registry<Object>,
-    slices: Registry<Slice>,
+    slices: Registry<Result<Slice, String>>,
     attempts: Registry<Attempt>,
+    set_pods: Registry<SelectedPod>,
+    index_pods: Registry<IndexPod>,
     nodes: Registry<NodeRow>,
     changed: watch::Sender<u64>,
 }
@@ -178,8 +201,10 @@ impl Cluster {
             client,
             namespace,
             objects: Registry::new(|object| Some(Arc::new(object))),
-            slices: Registry::new(|object| read::slice(&object).ok()),
+            slices: Registry::new(|object| Some(read::slice(&object))),
             attempts: Registry::new(|pod| Some(attempt(&pod))),
+            set_pods: Registry::new(|pod| SelectedPod::read(&pod)),
+            index_pods: Registry::new(|pod| Some(index_pod(&pod))),
             nodes: Registry::new(|object| read::node(&object).map(|(_, row)| row)),
             changed: watch::Sender::new(0),
         })
@@ -221,8 +246,8 @@ impl Cluster {
         self.nodes.open(&self.client, selection, &self.changed)
     }
 
-    /// The result slices of a BroadcastJob.
-    pub fn slices(&self, namespace: &str, uid: Uid) -> Arc<Table<Slice>> {
+    /// The result slices of a BroadcastJob. The error names one that cannot be read whole.
+    pub fn slices(&self, namespace: &str, uid: Uid) -> Arc<Table<Result<Slice, String>>> {
         let selection = of_job(SLICES, namespace, uid);
         self.slices.open(&self.client, selection, &self.changed)
     }
@@ -233,11 +258,35 @@ impl Cluster {
         self.attempts.open(&self.client, selection, &self.changed)
     }
 
+    /// The pods that the selector of a DaemonSet selects.
+    pub fn set_pods(&self, namespace: &str, labels: String) -> Arc<Table<SelectedPod>> {
+        let selection = Selection {
+            resource: PODS,
+            namespace: Some(namespace.to_owned()),
+            labels,
+            fields: String::new(),
+        };
+        self.set_pods.open(&self.client, selection, &self.changed)
+    }
+
+    /// The pods of a Job.
+    pub fn index_pods(&self, namespace: &str, uid: &str) -> Arc<Table<IndexPod>> {
+        let selection = Selection {
+            resource: PODS,
+            namespace: Some(namespace.to_owned()),
+            labels: format!("batch.kubernetes.io/controller-uid={uid}"),
+            fields: String::new(),
+        };
+        self.index_pods.open(&self.client, selection, &self.changed)
+    }
+
     /// Ends the watches that nobody has looked at for a while. To be called now and then.
     pub fn sweep(&self) {
         self.objects.sweep();
         self.slices.sweep();
         self.attempts.sweep();
+        self.set_pods.sweep();
+        self.index_pods.sweep();
         self.nodes.sweep();
     }
 }

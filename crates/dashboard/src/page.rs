@@ -80,6 +80,20 @@ impl Sources {
         told.collect()
     }
 
+    /// Which right is missing to know some of it.
+    fn not_allowed(&self, needed: &[&str]) -> Option<String> {
+        let hidden = self.0.iter().filter(|(what, reading)| {
+            *reading == Reading::NotAllowed && needed.contains(&what.as_str())
+        });
+        let hidden: Vec<&str> = hidden.map(|(what, _)| what.as_str()).collect();
+        (!hidden.is_empty()).then(|| {
+            let what = hidden.join(", ");
+            format!(
+                "you may not list {what}: to explain a node needs the verbs list and watch of them"
+            )
+        })
+    }
+
     fn loading(&self) -> bool {
         self.0.iter().any(|(_, reading)| reading.is_loading())
     }
@@ -117,6 +131,10 @@ pub enum Explained {
     Missing,
     /// What it would be made from is being read.
     Loading,
+    /// What it would be made from is not for whoever looks.
+    NotAllowed(String),
+    /// What it would be made from cannot be read by this version.
+    Unreadable(String),
 }
 
 /// Explains one node of an object.
@@ -143,4 +161,21 @@ fn missing(object: &ObjectAddress, sources: &Sources) -> Page {
 /// The zone of a name; UTC where there is none.
 fn zone(name: &str) -> TimeZone {
     TimeZone::get(name).unwrap_or(TimeZone::UTC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_may_not_be_read_is_not_said_to_be_gone() {
+        let mut sources = Sources::default();
+        sources.add("nodes", Reading::NotAllowed);
+        sources.add("events", Reading::NotAllowed);
+        sources.add("pods", Reading::Live);
+        let why = sources.not_allowed(&["nodes", "pods"]).unwrap();
+        assert!(why.starts_with("you may not list nodes: "), "{why}");
+        assert!(why.contains("list and watch"), "{why}");
+        assert_eq!(sources.not_allowed(&["pods"]), None);
+    }
 }

@@ -91,3 +91,41 @@ fn an_action_holds_for_the_object_that_was_looked_at_and_for_who_may_do_it() {
     );
     bench.wait("fix", "Complete");
 }
+
+#[test]
+fn where_one_namespace_is_shown_nothing_is_changed_in_another() {
+    let bench = lab().bench("dashboard-elsewhere", 1);
+    bench.apply(&bench.job("fix", &json!({}), &json!({"paused": true})));
+    bench.wait("fix", "Paused");
+    let served = Served::start(&lab().cluster, &["--actions", "-n", "default"]);
+    let refused = post(&served, &bench.get("fix"), "resume");
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    assert!(
+        refused.contains("only namespace default is shown"),
+        "{refused}"
+    );
+    assert_eq!(bench.get("fix")["spec"]["paused"], true);
+}
+
+#[test]
+fn who_may_not_list_nodes_is_told_so_and_not_that_a_node_is_gone() {
+    let bench = lab().bench("dashboard-node", 1);
+    bench.apply(&bench.job("fix", &json!({}), &json!({})));
+    bench.wait("fix", "Complete");
+    let host = |served: &Served| format!("127.0.0.1:{}", served.port);
+    let ask = |served: &Served| {
+        let (name, node) = (bench.name, &bench.nodes[0]);
+        let query =
+            format!("resource=broadcastjobs.carillon.dev&namespace={name}&name=fix&node={node}");
+        let path = format!("api/node?{query}");
+        served.raw("GET", &path, &[("host", &host(served))], "")
+    };
+    let viewer = serve::viewer(&bench);
+    let looking = Served::of_user(&viewer, &["-n", bench.name]);
+    let refused = ask(&looking);
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    assert!(refused.contains("you may not list nodes"), "{refused}");
+    let explained = ask(&Served::start(&lab().cluster, &[]));
+    assert!(explained.starts_with("HTTP/1.1 200"), "{explained}");
+    assert!(explained.contains("Succeeded"), "{explained}");
+}

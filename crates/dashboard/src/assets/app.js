@@ -1,6 +1,6 @@
 // Which page is shown, and what the server sends for it.
 
-import { make, printable } from "./dom.js";
+import { make, merged, printable } from "./dom.js";
 import { Objects } from "./lists.js";
 import { ObjectPage } from "./objects.js";
 import { Runs } from "./runs.js";
@@ -63,7 +63,16 @@ export function follow(asked) {
   stream = new EventSource(new URL(`api/stream?${new URLSearchParams(asked)}`, root));
   stream.onopen = () => connected(true);
   stream.onerror = () => connected(false);
-  for (const name of ["head", "fleet", "looks", "squares"]) {
+  let head = null;
+  stream.addEventListener("head", (event) => {
+    head = JSON.parse(event.data);
+    view?.head(head);
+  });
+  stream.addEventListener("change", (event) => {
+    head = merged(head, JSON.parse(event.data));
+    view?.head(head);
+  });
+  for (const name of ["fleet", "looks", "squares"]) {
     stream.addEventListener(name, (event) => {
       view?.[name]?.(JSON.parse(event.data));
     });
@@ -79,7 +88,7 @@ function connected(is) {
 }
 
 /** What is not up to date, or not for whoever looks. */
-export function sources(told) {
+export function sources(told, unreadable = []) {
   const lost = told.filter((one) => one.state === "lost" || one.state === "notYet");
   if (lost.length) {
     linkState.textContent = `the API server does not answer: ${lost[0].why}`;
@@ -91,7 +100,7 @@ export function sources(told) {
   if (hidden.length) lines.push(`You may not list ${hidden.join(", ")}: what they say is not known here.`);
   if (gone.length && gone.every((what) => what.endsWith("carillon.dev")))
     lines.push(`This cluster has no ${gone.join(", ")}: Carillon's CRDs are not installed.`);
-  return lines.join("\n");
+  return [...lines, ...unreadable].join("\n");
 }
 
 function closeSide() {

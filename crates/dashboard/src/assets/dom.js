@@ -15,6 +15,32 @@ export function make(what, attributes = {}, ...children) {
   return element;
 }
 
+/** Puts other children into an element. What had the focus there has it again, if it is still there. */
+export function refill(element, ...children) {
+  const all = () => [...element.querySelectorAll("a, button, input, select")];
+  const named = (one) => one.getAttribute("href") ?? one.textContent;
+  const before = all();
+  const at = before.indexOf(document.activeElement);
+  element.replaceChildren(...children);
+  if (at < 0) return;
+  const same = (list) => list.filter((one) => named(one) === named(before[at]));
+  const now = all();
+  const next = same(now)[same(before.slice(0, at)).length] ?? now[Math.min(at, now.length - 1)];
+  next?.focus({ preventScroll: true });
+}
+
+/** What a merge patch (RFC 7386) makes of something: what is null goes. */
+export function merged(target, patch) {
+  const isObject = (one) => one !== null && typeof one === "object" && !Array.isArray(one);
+  if (!isObject(patch)) return patch;
+  const result = new Map(isObject(target) ? Object.entries(target) : []);
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) result.delete(key);
+    else result.set(key, merged(result.get(key), value));
+  }
+  return Object.fromEntries(result);
+}
+
 function shown(child) {
   return child instanceof Node ? child : document.createTextNode(printable(String(child)));
 }

@@ -1,6 +1,6 @@
 // The first page: all objects as a table that can be sorted and searched.
 
-import { age, bar, link, make } from "./dom.js";
+import { age, bar, link, make, refill } from "./dom.js";
 import { remember, route, sources, tell } from "./app.js";
 
 const LINES = 500;
@@ -44,7 +44,7 @@ export class Objects {
     const cells = COLUMNS.map(([name, , classes]) => make(classes ? `th.${classes.replace(" ", ".")}` : "th", {
       "aria-sort": name === this.sort ? (this.down ? "descending" : "ascending") : false, scope: "col",
     }, make("button", { onclick: () => this.sorted(name) }, name)));
-    this.titles.replaceChildren(...cells);
+    refill(this.titles, ...cells);
   }
 
   sorted(name) {
@@ -63,7 +63,7 @@ export class Objects {
   head(told) {
     document.title = "Carillon";
     document.getElementById("scope").textContent = told.namespace ? `namespace ${told.namespace}` : "all namespaces";
-    Object.assign(this, { rows: told.rows, loading: told.loading });
+    Object.assign(this, { rows: Object.values(told.rows), loading: told.loading });
     tell(sources(told.sources));
     this.fill();
   }
@@ -80,9 +80,7 @@ export class Objects {
     });
     const more = rows.length > LINES ? `, the first ${LINES} are shown` : "";
     this.number.textContent = `${rows.length} of ${this.rows.length}${more}`;
-    const focused = this.body.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    this.body.replaceChildren(...rows.slice(0, LINES).map(line));
-    if (focused) [...this.body.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus();
+    refill(this.body, ...rows.slice(0, LINES).map(line));
     if (!rows.length) this.body.append(make("tr", {}, make("td.soft", { colspan: COLUMNS.length }, this.nothing())));
   }
 

@@ -1,6 +1,6 @@
 // The page of one object.
 
-import { CLASSES, address, age, bar, duration, link, make, printable, runAddress, words } from "./dom.js";
+import { CLASSES, address, age, bar, duration, link, make, printable, refill, runAddress, words } from "./dom.js";
 import { Grid, sample } from "./grid.js";
 import { ask, openSide, remember, route, say, sources, tell } from "./app.js";
 import { outcomeWords, strip } from "./runs.js";
@@ -19,11 +19,15 @@ export class ObjectPage {
       if (this.told?.counts) this.counts(this.told);
     };
     this.scheme.addEventListener("change", this.repaint);
+    this.keys = SECTIONS.map(() => null);
+    this.sections = SECTIONS.map(() => make("div"));
+    this.clock = setInterval(() => this.told?.conditions && this.fill(this.told), FRESH);
     this.parts = Object.fromEntries(["title", "buttons", "said", "counts", "tools", "grid", "rest"].map((name) => [name, make("div")]));
   }
 
   end() {
     this.asked = null;
+    clearInterval(this.clock);
     this.scheme.removeEventListener("change", this.repaint);
     this.grid?.end();
     document.getElementById("tip")?.remove();
@@ -33,7 +37,7 @@ export class ObjectPage {
     this.told = told;
     document.title = `${told.name} · Carillon`;
     document.getElementById("scope").textContent = "";
-    tell(sources(told.sources));
+    tell(sources(told.sources, told.unreadable));
     if (told.page === "loading" || told.page === "missing") {
       const gone = `There is no ${told.kind} ${told.name} in namespace ${told.namespace}.`;
       this.main.replaceChildren(make("p", {}, told.page === "loading" ? "Loading …" : gone));
@@ -42,6 +46,8 @@ export class ObjectPage {
     }
     if (!this.built) {
       this.main.replaceChildren(...Object.values(this.parts));
+      const side = (wanted) => make("section", {}, this.sections.filter((_, at) => SECTIONS[at][0] === wanted));
+      this.parts.rest.replaceChildren(make("div.columns", {}, side("left"), side("right")));
       this.built = true;
       const node = route().query.get("node");
       if (node) this.openNode(node);
@@ -50,7 +56,7 @@ export class ObjectPage {
     this.buttons(told);
     this.counts(told);
     this.groupings(told);
-    this.parts.rest.replaceChildren(...this.rest(told));
+    this.fill(told);
   }
 
   title(told) {
@@ -74,7 +80,7 @@ export class ObjectPage {
       title: told.acts ? one.why : "Read only: start it with kubectl carillon dashboard --actions",
       onclick: () => this.act(one),
     }, one.label));
-    this.parts.buttons.replaceChildren(make("div.tools", {}, offered));
+    refill(this.parts.buttons, make("div.tools", {}, offered));
   }
 
   async act(one) {
@@ -203,19 +209,41 @@ export class ObjectPage {
     return null;
   }
 
-  rest(told) {
-    const left = [];
-    if (told.failures?.length) left.push(...failures(told.failures));
-    if (told.groups) left.push(...groups(told.groups));
-    if (told.runs) left.push(...runs(told));
-    if (told.revisions?.length) left.push(...revisions(told.revisions));
-    const right = [];
-    if (told.outlook || told.noOutlook) right.push(...outlook(told));
-    if (told.family?.length > 1) right.push(...family(told));
-    if (told.facts) right.push(make("h2", {}, "Spec"), definitions([["Image", told.image], ...told.facts]));
-    right.push(...conditions(told.conditions), ...events(told.events));
-    return [make("div.columns", {}, make("section", {}, left), make("section", {}, right))];
+  /** Only what has changed is written anew, or has an age that is no longer true. */
+  fill(told) {
+    const now = Math.floor(Date.now() / FRESH);
+    SECTIONS.forEach(([, of, write], at) => {
+      const found = of(told);
+      const key = found ? JSON.stringify([found, now]) : "";
+      if (key === this.keys[at]) return;
+      this.keys[at] = key;
+      refill(this.sections[at], ...(found ? write(found) : []));
+    });
   }
+}
+
+/** Milliseconds for which an age that is shown is true enough. */
+const FRESH = 30000;
+
+/** What is below the squares: in which column, what of the page it is made from (nothing: it is not there), and how. */
+const SECTIONS = [
+  ["left", (told) => told.failures?.length && told.failures, failures],
+  ["left", (told) => told.groups, groups],
+  ["left", ({ runs: all, overlap, missed, namespace }) => all && { runs: all, overlap, missed, namespace }, runs],
+  ["left", (told) => told.revisions?.length && told.revisions, revisions],
+  ["right", (told) => (told.outlook || told.noOutlook) && pick(told, "outlook", "noOutlook", "schedule", "suspended"), outlook],
+  ["right", (told) => told.family?.length > 1 && pick(told, "family", "resource", "namespace", "name"), family],
+  ["right", (told) => told.facts && [["Image", told.image], ...told.facts], spec],
+  ["right", (told) => told.conditions?.length && told.conditions, conditions],
+  ["right", (told) => told.events, events],
+];
+
+function pick(told, ...names) {
+  return Object.fromEntries(names.map((name) => [name, told[name]]));
+}
+
+function spec(facts) {
+  return [make("h2", {}, "Spec"), definitions(facts)];
 }
 
 function table(titles, rows) {
@@ -289,7 +317,6 @@ function family(told) {
 }
 
 function conditions(all) {
-  if (!all.length) return [];
   return [make("h2", {}, "Conditions"), table(["Type", "Status", "Reason", "Message", "Since"], all.map((one) => make("tr", {},
     make("td", {}, one.type), make("td", {}, one.status), make("td.words", {}, one.reason),
     make("td.words", {}, one.message), make("td.number", {}, age(one.since)))))];

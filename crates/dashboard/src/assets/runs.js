@@ -1,6 +1,6 @@
 // Runs of CronJobs over time: outcome by colour and shape, duration by height.
 
-import { duration, link, make, runAddress } from "./dom.js";
+import { duration, link, make, refill, runAddress } from "./dom.js";
 import { sources, tell } from "./app.js";
 
 const OUTCOMES = {
@@ -45,7 +45,9 @@ export class Runs {
     document.title = "CronJob runs · Carillon";
     document.getElementById("scope").textContent = told.namespace ? `namespace ${told.namespace}` : "all namespaces";
     tell(sources(told.sources));
-    this.body.replaceChildren(...told.rows.map((row) => make("tr", {},
+    const rows = Object.entries(told.rows).map(([name, row]) => [`${row.namespace}/${row.name}/${name}`, row]);
+    rows.sort(([a], [b]) => (a < b ? -1 : 1));
+    refill(this.body, ...rows.map(([, row]) => make("tr", {},
       make("td", {}, row.namespace),
       make("td.words", {}, link(row)),
       make("td.optional", {}, row.schedule),
@@ -53,7 +55,7 @@ export class Runs {
       make(row.missed ? "td.number.bad" : "td.number", {}, row.missed ?? 0),
       make("td.optional.nowrap", {}, row.next ? row.next.replace("T", " ").replace("Z", " UTC") : "-"),
       make(row.headline.startsWith("Stalled") ? "td.words.bad" : "td.words", {}, row.headline))));
-    if (!told.rows.length) {
+    if (!rows.length) {
       const words = told.loading ? "Loading …" : "There are no CronJobs.";
       this.body.append(make("tr", {}, make("td.soft", { colspan: TITLES.length }, words)));
     }

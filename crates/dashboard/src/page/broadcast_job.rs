@@ -3,6 +3,7 @@
 use carillon_api::NodeState;
 use carillon_plan::broadcast_job::BroadcastJob;
 use carillon_plan::node::Nodes;
+use carillon_plan::record::Slice;
 use carillon_plan::view::broadcast_job::explain;
 use carillon_plan::view::broadcast_job::family::{Members, Relative};
 use carillon_plan::view::broadcast_job::kin;
@@ -21,6 +22,7 @@ use super::around::{head, verb};
 use super::{Explained, Fleet, ObjectAddress, Page, Sources, missing};
 use crate::cluster::{BROADCAST_JOBS, Cluster, Object};
 
+const SLICES: &str = "noderesultslices.carillon.dev";
 /// Labels that are told of nodes that failed alike.
 const LABELS_TOLD: usize = 3;
 /// Ways to fail that are listed.
@@ -60,6 +62,10 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress) -> Page {
     page["verbs"] = verbs(job, progress.failed);
     page["facts"] = facts(&known.object);
     page["sources"] = sources.told();
+    let told = known.unreadable.iter().map(|why| {
+        format!("{why}: where the nodes stand is not shown. A newer kubectl-carillon may read it.")
+    });
+    page["unreadable"] = told.collect();
     Page { head: page, fleet }
 }
 
@@ -73,6 +79,12 @@ pub(super) fn node(cluster: &Cluster, at: &ObjectAddress, node: &str, now: Times
     let Some(known) = known else {
         return Explained::Missing;
     };
+    if let Some(why) = sources.not_allowed(&["nodes", SLICES]) {
+        return Explained::NotAllowed(why);
+    }
+    if !known.unreadable.is_empty() {
+        return Explained::Unreadable(known.unreadable.join("; "));
+    }
     let job = read::job(&known.object).job;
     let row = known.nodes.get(node);
     match explain::node(&known.family, &job, node, row, now) {
@@ -88,6 +100,8 @@ struct KnownJob {
     nodes: Nodes,
     /// Nodes and results could be read.
     whole: bool,
+    /// Slices that could not be read whole, and why.
+    unreadable: Vec<String>,
 }
 
 fn known(cluster: &Cluster, at: &ObjectAddress, sources: &mut Sources) -> Option<KnownJob> {
@@ -101,11 +115,13 @@ fn known(cluster: &Cluster, at: &ObjectAddress, sources: &mut Sources) -> Option
     let others: Vec<&Value> = all.iter().map(|job| &**job).collect();
     let (_, members) = kin::family(&object, &others);
     let mut whole = nodes.reading().is_known();
+    let mut unreadable = Vec::new();
     let family = members.into_iter().map(|stored| {
         let table = cluster.slices(&at.namespace, stored.job.meta.owner.uid);
-        sources.add("noderesultslices.carillon.dev", table.reading());
+        sources.add(SLICES, table.reading());
         whole &= table.reading().is_known();
-        let mut slices = table.map(|_, slice| slice.clone());
+        let (mut slices, errors) = read_whole(table.map(|_, slice| slice.clone()));
+        unreadable.extend(errors);
         slices.sort_by_key(|slice| slice.index);
         Relative::new(stored, slices)
     });
@@ -114,8 +130,21 @@ fn known(cluster: &Cluster, at: &ObjectAddress, sources: &mut Sources) -> Option
         object,
         family,
         nodes: nodes.by_name(),
-        whole,
+        whole: whole && unreadable.is_empty(),
+        unreadable,
     })
+}
+
+/// The slices, and why some cannot be read.
+fn read_whole(slices: Vec<Result<Slice, String>>) -> (Vec<Slice>, Vec<String>) {
+    let (mut read, mut unreadable) = (Vec::new(), Vec::new());
+    for slice in slices {
+        match slice {
+            Ok(slice) => read.push(slice),
+            Err(why) => unreadable.push(why),
+        }
+    }
+    (read, unreadable)
 }
 
 /// How fast it is. Whoever may not read pods does not learn which nodes are slow.
@@ -127,7 +156,7 @@ pub(super) fn pace(cluster: &Cluster, at: &ObjectAddress) -> Option<Pace> {
     }
     let uid = job.meta.owner.uid;
     let slices = cluster.slices(&at.namespace, uid);
-    let slices = slices.map(|_, slice| slice.clone());
+    let (slices, _) = read_whole(slices.map(|_, slice| slice.clone()));
     let ledger = Ledger::read(&slices);
     let pods = cluster.attempts(&at.namespace, uid);
     // Anybody can put the label on a pod: those count that a record names.

@@ -3,7 +3,7 @@
 use carillon_plan::view::daemon_set::explain;
 use carillon_plan::view::daemon_set::known::Known;
 use carillon_plan::view::daemon_set::progress::Progress;
-use carillon_plan::view::daemon_set::read::{self, SetPods, SetRevisions, StoredSet};
+use carillon_plan::view::daemon_set::read::{self, SelectedPod, SetPods, SetRevisions, StoredSet};
 use carillon_plan::view::daemon_set::squares::squares;
 use carillon_plan::view::squares::Labels;
 use jiff::Timestamp;
@@ -11,9 +11,7 @@ use serde_json::{Value, json};
 
 use super::around::{head, verb};
 use super::{Explained, Fleet, ObjectAddress, Page, Sources, missing};
-use crate::cluster::{
-    Cluster, NATIVE_DAEMON_SETS, Object, PODS, REVISIONS, Resource, Selection, Table,
-};
+use crate::cluster::{Cluster, NATIVE_DAEMON_SETS, Object, REVISIONS, Resource, Selection, Table};
 
 pub(super) fn page(cluster: &Cluster, at: &ObjectAddress, now: Timestamp) -> Page {
     let mut sources = Sources::default();
@@ -63,6 +61,9 @@ pub(super) fn node(cluster: &Cluster, at: &ObjectAddress, node: &str, now: Times
     if sources.loading() {
         return Explained::Loading;
     }
+    if let Some(why) = sources.not_allowed(&["nodes"]) {
+        return Explained::NotAllowed(why);
+    }
     match explain::node(&known, node, now) {
         Some(explained) => Explained::Node(json!(explained)),
         None => Explained::Missing,
@@ -73,21 +74,23 @@ fn known(cluster: &Cluster, at: &ObjectAddress, object: &Object, sources: &mut S
     let stored = read::set(object);
     let nodes = cluster.nodes();
     sources.add("nodes", nodes.reading());
-    let selected = |resource: Resource| {
-        let labels = read::selector(&stored.set)?;
-        Some(cluster.selected(Selection {
-            resource,
+    // Without a selector it has none, of neither.
+    let labels = read::selector(&stored.set);
+    let pods = labels.clone();
+    let pods = pods.map(|labels| cluster.set_pods(&at.namespace, labels));
+    let revisions = labels.map(|labels| {
+        cluster.selected(Selection {
+            resource: REVISIONS,
             namespace: Some(at.namespace.clone()),
             labels,
             fields: String::new(),
-        }))
-    };
-    let pods = selected(PODS);
-    let revisions = selected(REVISIONS);
-    for (what, table) in [("pods", &pods), ("controllerrevisions.apps", &revisions)] {
-        if let Some(table) = table {
-            sources.add(what, table.reading());
-        }
+        })
+    });
+    if let Some(table) = &pods {
+        sources.add("pods", table.reading());
+    }
+    if let Some(table) = &revisions {
+        sources.add("controllerrevisions.apps", table.reading());
     }
     let pods = readable(pods.as_deref(), |table| pods_of(&stored, table));
     let revisions = readable(revisions.as_deref(), |table| {
@@ -98,16 +101,17 @@ fn known(cluster: &Cluster, at: &ObjectAddress, object: &Object, sources: &mut S
     Known::new(stored, pods, revisions, nodes.by_name())
 }
 
-fn pods_of(stored: &StoredSet, table: &Table<Object>) -> SetPods {
+fn pods_of(stored: &StoredSet, table: &Table<SelectedPod>) -> SetPods {
     let mut pods = SetPods::default();
-    table.map(|_, pod| pods.add(&stored.set.meta.owner, pod));
+    let owner = &stored.set.meta.owner;
+    table.map(|(_, name), pod| pods.take(owner, name, pod.clone()));
     pods
 }
 
 /// What a table has. Without a selector there is nothing; without the right to read it is not known.
-fn readable<T: Default>(
-    table: Option<&Table<Object>>,
-    read: impl FnOnce(&Table<Object>) -> T,
+fn readable<R, T: Default>(
+    table: Option<&Table<R>>,
+    read: impl FnOnce(&Table<R>) -> T,
 ) -> Option<T> {
     match table {
         None => Some(T::default()),

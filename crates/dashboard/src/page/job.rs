@@ -8,10 +8,7 @@ use serde_json::{Value, json};
 
 use super::around::head;
 use super::{Fleet, ObjectAddress, Page, Sources, missing};
-use crate::cluster::{Cluster, JOBS, PODS, Selection};
-
-/// Written by whoever serves the Job.
-const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+use crate::cluster::{Cluster, JOBS};
 
 pub(super) fn page(cluster: &Cluster, at: &ObjectAddress) -> Page {
     let mut sources = Sources::default();
@@ -47,21 +44,9 @@ fn active_indexes(
     sources: &mut Sources,
 ) -> BTreeSet<u32> {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    let table = cluster.selected(Selection {
-        resource: PODS,
-        namespace: Some(at.namespace.clone()),
-        labels: format!("batch.kubernetes.io/controller-uid={uid}"),
-        fields: String::new(),
-    });
+    let table = cluster.index_pods(&at.namespace, uid);
     sources.add("pods", table.reading());
-    let indexes = table.map(|_, pod| {
-        let open = !matches!(
-            pod["status"]["phase"].as_str(),
-            Some("Succeeded" | "Failed")
-        );
-        let index = pod["metadata"]["annotations"][INDEX].as_str()?;
-        index.parse().ok().filter(|_| open)
-    });
+    let indexes = table.map(|_, pod| pod.index.filter(|_| pod.open));
     indexes.into_iter().flatten().collect()
 }
 

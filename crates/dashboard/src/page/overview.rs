@@ -1,5 +1,6 @@
 //! All objects, and the runs of all CronJobs.
 
+use carillon_api::Refused;
 use carillon_plan::view::broadcast_job::ledger::Ledger;
 use carillon_plan::view::broadcast_job::progress::{Progress, Standing};
 use carillon_plan::view::cron_job::read::{Controller, cron};
@@ -105,17 +106,20 @@ fn daemon_set(object: &Value) -> (Option<Counts>, String, Tone) {
     let count = |number: i32| usize::try_from(number).unwrap_or(0);
     let [desired, updated, available] =
         [progress.desired, progress.updated, progress.available].map(count);
-    let left_out = progress.refused.iter().map(|one| count(one.count)).sum();
+    let sum = |all: &[Refused]| -> usize { all.iter().map(|one| count(one.count)).sum() };
+    let left_out = sum(&progress.refused);
     let unavailable = desired.saturating_sub(available);
-    // Whoever may write a status may write numbers that do not fit together.
-    let done = updated.saturating_sub(unavailable).min(desired);
-    let active = unavailable.min(desired - done);
+    // Whoever may write a status may write numbers that do not fit together. Who is excused has an old pod that is sick.
+    let failed = sum(&progress.excused).min(unavailable);
+    let done = updated.saturating_sub(unavailable - failed);
+    let done = done.min(desired - failed);
+    let active = (unavailable - failed).min(desired - done - failed);
     let counts = Counts {
         nodes: desired + left_out,
         done,
         active,
-        failed: 0,
-        waiting: desired - done - active,
+        failed,
+        waiting: desired - done - active - failed,
         left_out,
     };
     let tone = match progress.standing {
@@ -188,6 +192,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nodes_that_were_sick_before_an_update_are_counted_as_on_the_page_of_their_daemon_set() {
+        let excused = json!([{"reason": "PodNotReady", "count": 2}]);
+        let status = json!({
+            "desiredNumberScheduled": 10, "updatedNumberScheduled": 6, "numberAvailable": 7, "excused": excused,
+            "refused": [{"reason": "NodeUnschedulable", "count": 1}],
+        });
+        let object = json!({"apiVersion": "carillon.dev/v1alpha1", "status": status});
+        let expected = Counts {
+            nodes: 11,
+            done: 5,
+            active: 1,
+            failed: 2,
+            waiting: 2,
+            left_out: 1,
+        };
+        assert_eq!(daemon_set(&object).0, Some(expected));
+    }
+
+    #[test]
     fn counts_sum_up_whatever_somebody_has_written_into_a_status() {
         let numbers = [-1, 0, 3, 9];
         for desired in numbers {
@@ -197,6 +220,7 @@ mod tests {
                         "desiredNumberScheduled": desired, "updatedNumberScheduled": updated,
                         "numberAvailable": available, "desired": desired, "succeeded": updated,
                         "failed": available, "active": updated,
+                        "excused": [{"reason": "PodNotReady", "count": updated}],
                     });
                     let object = json!({"apiVersion": "apps/v1", "status": status});
                     for (counts, ..) in [

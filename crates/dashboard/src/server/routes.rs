@@ -54,7 +54,9 @@ pub(super) async fn node(
     };
     match timeout(LOADED_WITHIN, explained).await {
         Ok(Explained::Node(node)) => Json(node).into_response(),
-        Ok(_) => no_such(&query.node),
+        Ok(Explained::NotAllowed(why)) => refused(StatusCode::FORBIDDEN, &why),
+        Ok(Explained::Unreadable(why)) => refused(StatusCode::NOT_IMPLEMENTED, &why),
+        Ok(Explained::Missing | Explained::Loading) => no_such(&query.node),
         Err(_) => refused(
             StatusCode::GATEWAY_TIMEOUT,
             "the API server does not answer",
@@ -78,6 +80,14 @@ pub(super) async fn act(State(server): State<Arc<Server>>, Json(body): Json<ActB
         let why = "started without --actions: nothing is changed from here";
         return refused(StatusCode::FORBIDDEN, why);
     };
+    let shown = server.cluster.namespace();
+    if let Some(shown) = shown.filter(|shown| *shown != body.namespace) {
+        let why = format!(
+            "only namespace {shown} is shown: nothing is changed in {}",
+            body.namespace
+        );
+        return refused(StatusCode::FORBIDDEN, &why);
+    }
     let Some(resource) = Resource::of_name(&body.resource) else {
         return no_such(&body.resource);
     };

@@ -1,6 +1,6 @@
 //! Pages as they change, by server-sent events.
 //!
-//! `head` has everything but the squares. `fleet` has the nodes and groups, when these change; `looks` adds to the
+//! `head` has everything but the squares, `change` what of it is another now, as a merge patch. `fleet` has the nodes and groups, when these change; `looks` adds to the
 //! numbered ways a square can look; `squares` says which square looks how now.
 
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use futures::Stream;
 use futures::stream;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::State as Server;
 use crate::cluster::Resource;
@@ -31,9 +31,12 @@ const SHARE: u32 = 5;
 /// Without a change a page is made again after this: what depends on the time has changed.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// The pages that somebody looks at, each made once for all who do.
+/// The pages that somebody looks at, each made once for all who do. One that takes long holds no other up.
 #[derive(Debug, Default)]
-pub(super) struct Pages(Mutex<HashMap<Address, Arc<Made>>>);
+pub(super) struct Pages(Mutex<HashMap<Address, Arc<Shared>>>);
+
+/// Locked while it is made.
+type Shared = Mutex<Option<Arc<Made>>>;
 
 #[derive(Debug)]
 struct Made {
@@ -45,24 +48,37 @@ struct Made {
 
 impl Pages {
     /// The page as of a version of the cluster, or a later one.
-    fn get(&self, server: &Server, address: &Address, version: u64) -> Arc<Made> {
-        let fresh = |made: &Arc<Made>| made.version >= version && made.at.elapsed() < AT_LEAST;
-        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(made) = pages.get(address).filter(|made| fresh(made)) {
+    fn get(&self, address: &Address, version: u64, page: impl FnOnce() -> Page) -> Arc<Made> {
+        let shared = {
+            let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            pages.retain(|_, shared| is_wanted(shared));
+            pages.entry(address.clone()).or_default().clone()
+        };
+        let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = |made: &&Arc<Made>| made.version >= version && made.at.elapsed() < AT_LEAST;
+        if let Some(made) = kept.as_ref().filter(fresh) {
             return made.clone();
         }
         let started = Instant::now();
-        let page = page::make(&server.cluster, address, Timestamp::now());
+        let page = page();
         let made = Arc::new(Made {
             page,
             version,
             at: Instant::now(),
             took: started.elapsed(),
         });
-        pages.retain(|_, made| made.at.elapsed() < 2 * AT_LEAST);
-        pages.insert(address.clone(), made.clone());
+        *kept = Some(made.clone());
         made
     }
+}
+
+/// Somebody has it, or had it a moment ago.
+fn is_wanted(shared: &Arc<Shared>) -> bool {
+    let recent = |made: &Arc<Made>| made.at.elapsed() < 2 * AT_LEAST;
+    Arc::strong_count(shared) > 1
+        || shared
+            .try_lock()
+            .is_ok_and(|kept| kept.as_ref().is_some_and(recent))
 }
 
 #[derive(Deserialize)]
@@ -135,7 +151,9 @@ fn events(server: Arc<Server>, address: Address) -> impl Stream<Item = Result<Ev
                 let making = (server.clone(), address.clone());
                 let made = tokio::task::spawn_blocking(move || {
                     let (server, address) = making;
-                    server.pages.get(&server, &address, version)
+                    server.pages.get(&address, version, || {
+                        page::make(&server.cluster, &address, Timestamp::now())
+                    })
                 });
                 let made = made.await.ok()?;
                 sent.wait = Some(EVERY.max(made.took * SHARE));
@@ -184,12 +202,28 @@ impl Sent {
         let mut told = Vec::new();
         let mut head = page.head.clone();
         head["acts"] = self.acts.into();
-        if head != self.head {
-            told.push(("head", head.clone()));
-            self.head = head;
+        name_rows(&mut head);
+        let is_loading = |head: &Value| head["page"] == "loading";
+        let has_more_to_read = is_loading(&head)
+            && !self.head.is_null()
+            && !is_loading(&self.head)
+            && self.head["page"] != "missing";
+        if has_more_to_read {
+            // As when a job gets a retry, whose results are read: what is on the page stays so long.
+            let sources = head["sources"].take();
+            head.clone_from(&self.head);
+            head["sources"] = sources;
         }
-        if let Some(fleet) = &page.fleet {
-            self.tell_fleet(fleet, &mut told);
+        if self.head.is_null() {
+            told.push(("head", head.clone()));
+        } else if let Some(change) = change(&self.head, &head) {
+            told.push(("change", change));
+        }
+        self.head = head;
+        match &page.fleet {
+            Some(fleet) => self.tell_fleet(fleet, &mut told),
+            None if has_more_to_read || self.nodes.is_empty() => {}
+            None => self.tell_fleet(&Fleet::default(), &mut told),
         }
         told
     }
@@ -238,6 +272,39 @@ impl Sent {
         }
         self.squares = now;
     }
+}
+
+/// Rows get names, so that one of them can change alone.
+fn name_rows(head: &mut Value) {
+    let Some(rows) = head["rows"].as_array_mut().map(std::mem::take) else {
+        return;
+    };
+    let named = rows.into_iter().map(|row| {
+        let part = |field: &str| row[field].as_str().unwrap_or_default().to_owned();
+        let name = ["resource", "namespace", "name"].map(part).join("/");
+        (name, row)
+    });
+    head["rows"] = Value::Object(named.collect());
+}
+
+/// The merge patch (RFC 7386) that makes `new` of `old`. `None`: they are the same.
+fn change(old: &Value, new: &Value) -> Option<Value> {
+    if old == new {
+        return None;
+    }
+    let (Value::Object(old), Value::Object(new)) = (old, new) else {
+        return Some(new.clone());
+    };
+    let gone = old.keys().filter(|key| !new.contains_key(*key));
+    let mut patch: Map<String, Value> = gone.map(|key| (key.clone(), Value::Null)).collect();
+    for (key, new) in new {
+        let changed = match old.get(key) {
+            Some(old) => change(old, new),
+            None => Some(new.clone()),
+        };
+        patch.extend(changed.map(|changed| (key.clone(), changed)));
+    }
+    Some(Value::Object(patch))
 }
 
 #[cfg(test)]
@@ -293,6 +360,84 @@ mod tests {
         let joined = sent.told(&page(&joined));
         assert_eq!(names(&joined), ["fleet", "looks", "squares"]);
         assert_eq!(joined[2].1, json!({"all": [0, 1, 0]}));
+    }
+
+    fn head(head: Value) -> Page {
+        Page { head, fleet: None }
+    }
+
+    #[test]
+    fn of_a_head_only_what_has_changed_is_sent() {
+        let mut sent = Sent::new(true);
+        let row = |name: &str, done: u32| json!({"resource": "jobs.batch", "namespace": "a", "name": name, "done": done});
+        let rows =
+            |rows: Vec<Value>| head(json!({"page": "overview", "rows": rows, "loading": true}));
+        assert_eq!(
+            names(&sent.told(&rows(vec![row("x", 1), row("y", 1)]))),
+            ["head"]
+        );
+        let next = sent.told(&rows(vec![row("x", 1), row("y", 2)]));
+        let changed = json!({"rows": {"jobs.batch/a/y": {"done": 2}}});
+        assert_eq!(next, [("change", changed)]);
+        let next = sent.told(&rows(vec![row("y", 2)]));
+        assert_eq!(
+            next,
+            [("change", json!({"rows": {"jobs.batch/a/x": null}}))]
+        );
+        let without = head(json!({"page": "overview", "rows": [row("y", 2)]}));
+        assert_eq!(sent.told(&without), [("change", json!({"loading": null}))]);
+        assert_eq!(sent.told(&without), []);
+    }
+
+    #[test]
+    fn a_page_that_is_shown_stays_while_more_is_read_for_it() {
+        let mut sent = Sent::new(false);
+        drop(sent.told(&page(&[("a", Class::Done)])));
+        let lost = json!([{"state": "loading", "what": "noderesultslices.carillon.dev"}]);
+        let loading = head(json!({"page": "loading", "sources": lost}));
+        assert_eq!(sent.told(&loading), [("change", json!({"sources": lost}))]);
+        assert_eq!(sent.told(&loading), []);
+        let next = sent.told(&page(&[("a", Class::Done)]));
+        assert_eq!(next, [("change", json!({"sources": null}))]);
+        // What is gone is gone, and so is what may not be read any more.
+        let hidden = head(json!({"page": "broadcastjob"}));
+        assert_eq!(names(&sent.told(&hidden)), ["fleet"]);
+        let missing = head(json!({"page": "missing"}));
+        assert_eq!(
+            sent.told(&missing),
+            [("change", json!({"page": "missing"}))]
+        );
+        assert_eq!(names(&sent.told(&loading)), ["change"]);
+    }
+
+    #[test]
+    fn a_page_that_takes_long_holds_no_other_up() {
+        use std::sync::mpsc::channel;
+        let pages = Pages::default();
+        let (done, wait) = channel();
+        let (begun, has_begun) = channel();
+        std::thread::scope(|scope| {
+            let pages = &pages;
+            scope.spawn(move || {
+                pages.get(&Address::Overview, 1, || {
+                    begun.send(()).unwrap();
+                    wait.recv_timeout(Duration::from_secs(30)).unwrap();
+                    head(json!("slow"))
+                })
+            });
+            has_begun.recv().unwrap();
+            assert_eq!(
+                pages
+                    .get(&Address::Runs, 1, || head(json!("quick")))
+                    .page
+                    .head,
+                "quick"
+            );
+            done.send(()).unwrap();
+        });
+        // It was made once for all who look.
+        let again = pages.get(&Address::Overview, 1, || head(json!("made again")));
+        assert_eq!(again.page.head, "slow");
     }
 
     #[test]

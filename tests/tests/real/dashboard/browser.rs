@@ -1,5 +1,6 @@
 //! What a real browser shows. These need chromium and its driver: `cargo xtask test --only browser`.
 
+mod changes;
 mod page;
 mod screenshots;
 

@@ -56,16 +56,57 @@ enum Whose {
     Others,
 }
 
-fn whose(owner: &ObjectKey, meta: &Value) -> Whose {
+/// Who an object says controls it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Controller {
+    uid: Box<str>,
+    kind: Box<str>,
+    api_version: Box<str>,
+}
+
+fn controller(meta: &Value) -> Option<Controller> {
     let mut references = list(&meta["ownerReferences"]);
-    let Some(controller) = references.find(|one| one["controller"] == true) else {
+    let found = references.find(|one| one["controller"] == true)?;
+    Some(Controller {
+        uid: text(&found["uid"]).into(),
+        kind: text(&found["kind"]).into(),
+        api_version: text(&found["apiVersion"]).into(),
+    })
+}
+
+fn whose(owner: &ObjectKey, controller: Option<&Controller>) -> Whose {
+    let Some(controller) = controller else {
         return Whose::Nobodys;
     };
-    let is = |field: &str, wanted: &str| controller[field] == wanted;
-    let same = is("uid", &owner.uid.to_string())
-        && is("kind", owner.kind)
-        && is("apiVersion", owner.api_version);
+    let same = *controller.uid == *owner.uid.to_string()
+        && &*controller.kind == owner.kind
+        && &*controller.api_version == owner.api_version;
     if same { Whose::Ours } else { Whose::Others }
+}
+
+/// A pod that a selector selects, and nothing of it that is not looked at.
+#[derive(Clone, Debug)]
+pub struct SelectedPod {
+    controller: Option<Controller>,
+    pod: DaemonPod,
+    /// Seconds from its creation until it was ready, if it has never restarted.
+    start: Option<i64>,
+}
+
+impl SelectedPod {
+    /// `None` without a usable uid.
+    pub fn read(object: &Value) -> Option<Self> {
+        let pod = pod(object)?;
+        let containers = list(&object["status"]["containerStatuses"]);
+        let mut restarts = containers.filter_map(|one| one["restartCount"].as_i64());
+        let first = restarts.all(|count| count == 0);
+        let ready = pod.ready.filter(|ready| first && *ready < Timestamp::MAX);
+        Some(Self {
+            controller: controller(&object["metadata"]),
+            start: ready.map(|ready| ready.duration_since(pod.created).as_secs().max(0)),
+            pod,
+        })
+    }
 }
 
 /// The pods of a DaemonSet.
@@ -82,24 +123,27 @@ pub struct SetPods {
 impl SetPods {
     /// Adds a pod that the selector selects.
     pub fn add(&mut self, owner: &ObjectKey, object: &Value) {
-        let meta = &object["metadata"];
-        let whose = whose(owner, meta);
-        let Some(pod) = pod(object).filter(|_| whose != Whose::Others) else {
-            return;
-        };
-        let containers = list(&object["status"]["containerStatuses"]);
-        let mut restarts = containers.filter_map(|one| one["restartCount"].as_i64());
-        if restarts.all(|count| count == 0)
-            && let Some(ready) = pod.ready.filter(|ready| *ready < Timestamp::MAX)
-        {
-            let took = ready.duration_since(pod.created).as_secs();
-            self.starts.push(took.max(0));
+        if let Some(pod) = SelectedPod::read(object) {
+            self.take(owner, text(&object["metadata"]["name"]), pod);
         }
-        let name: Box<str> = text(&meta["name"]).into();
+    }
+
+    /// Adds one that was read before.
+    pub fn take(&mut self, owner: &ObjectKey, name: &str, selected: SelectedPod) {
+        let SelectedPod {
+            controller,
+            pod,
+            start,
+        } = selected;
+        let whose = whose(owner, controller.as_ref());
+        if whose == Whose::Others {
+            return;
+        }
+        self.starts.extend(start);
         if whose == Whose::Ours {
-            self.owned.insert(name, pod);
+            self.owned.insert(name.into(), pod);
         } else if !pod.is_deleting() {
-            self.free.insert(name, pod);
+            self.free.insert(name.into(), pod);
         }
     }
 }
@@ -189,7 +233,7 @@ impl SetRevisions {
         let Ok(uid) = text(&meta["uid"]).parse() else {
             return;
         };
-        if whose(owner, meta) != Whose::Ours {
+        if whose(owner, controller(meta).as_ref()) != Whose::Ours {
             return;
         }
         let created = text(&meta["creationTimestamp"]).parse();
