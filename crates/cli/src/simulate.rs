@@ -4,7 +4,7 @@ mod play;
 #[cfg(test)]
 mod recording;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use carillon_simulate::{
     Assumptions, AtLimit, Distribution, Report, Sample, Share, generate, like, run as simulate,
 };
@@ -17,6 +17,7 @@ use crate::exit::{DONE, NOT_ALL};
 use crate::flags::{Global, Output};
 use crate::manifest;
 use crate::render::{Cell, Format, Screen, Table, Tone, count, duration, eta};
+use crate::top::draw::Paint;
 
 /// Show what a manifest would do on many nodes, in seconds and without a cluster
 #[derive(Debug, clap::Args)]
@@ -100,6 +101,14 @@ pub(crate) fn run(global: &Global, args: &Simulate, screen: &mut Screen) -> Resu
     if args.output.output == Some(Format::Name) {
         bail!("-o name: a simulation has no names to print; -o json has the nodes");
     }
+    let paint = if args.grid {
+        let (color, unicode) = screen
+            .paint()
+            .context("--grid: standard output is no terminal")?;
+        Some(Paint { color, unicode })
+    } else {
+        None
+    };
     let kinds = ["BroadcastJob", "DaemonSet", "Job", "CronJob"];
     let wanted = |object: &Value| kinds.iter().any(|kind| object["kind"] == *kind);
     let what = kinds.join(", ");
@@ -132,9 +141,16 @@ pub(crate) fn run(global: &Global, args: &Simulate, screen: &mut Screen) -> Resu
         }
         reports.push(simulate(&object, &nodes, &assumptions)?);
     }
-    if args.grid {
+    if let Some(paint) = paint {
         for report in &reports {
-            block_on(play::play(report, args.speed, screen.paint()))?;
+            if report.served.is_empty() {
+                screen.aside(&format!(
+                    "{}: --grid plays BroadcastJobs that serve a node",
+                    report.name
+                ));
+            } else {
+                block_on(play::play(report, args.speed, paint))?;
+            }
         }
     }
     if !screen.documents(args.output.output, &reports, false)? {

@@ -13,7 +13,7 @@ use carillon_dashboard::page::{self, Address, ObjectAddress, Page};
 use carillon_plan::printable::lines;
 use clap::Parser;
 use clap_complete::ArgValueCandidates;
-use crossterm::event::{Event, EventStream};
+use crossterm::event::{Event, EventStream, KeyEvent};
 use futures::StreamExt;
 use jiff::Timestamp;
 use ratatui::DefaultTerminal;
@@ -163,7 +163,17 @@ async fn on_terminal(
                 view.pace = page::pace(cluster, &view.at);
             }
             Effect::Explain(at, node) => {
-                let text = explained(asked, &at, &node).await;
+                // Whoever presses a key meanwhile waits no longer.
+                let text = tokio::select! {
+                    text = timeout(FIRST, explained(asked, &at, &node)) => text.unwrap_or_else(|_| Err(silent())),
+                    key = pressed(&mut keys) => {
+                        if view.on_key(key?, &grid) == Effect::Quit {
+                            return Ok(());
+                        }
+                        continue;
+                    }
+                    () = &mut ended => return Ok(()),
+                };
                 let text = text.unwrap_or_else(|error| format!("{error:#}"));
                 view.popup = Some(Popup {
                     title: lines(&node).into_owned(),
@@ -175,13 +185,38 @@ async fn on_terminal(
     }
 }
 
+/// The next key.
+async fn pressed(keys: &mut EventStream) -> Result<KeyEvent> {
+    loop {
+        if let Event::Key(key) = keys.next().await.context("the terminal is closed")?? {
+            return Ok(key);
+        }
+    }
+}
+
+fn silent() -> anyhow::Error {
+    let seconds = FIRST.as_secs();
+    anyhow::anyhow!("the API server has not answered within {seconds}s")
+}
+
 /// Until the process is asked to end: a terminal that is left as it is cannot be used.
-async fn terminated() {
+pub(crate) async fn terminated() {
     #[cfg(unix)]
-    if let Ok(mut asked) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
     {
-        asked.recv().await;
-        return;
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds = [
+            SignalKind::terminate(),
+            SignalKind::interrupt(),
+            SignalKind::hangup(),
+            SignalKind::quit(),
+        ];
+        let asked = kinds.into_iter().filter_map(|kind| signal(kind).ok());
+        let mut asked: futures::stream::FuturesUnordered<_> = asked
+            .map(|mut signal| async move { signal.recv().await })
+            .collect();
+        if asked.next().await.is_some() {
+            return;
+        }
     }
     std::future::pending::<()>().await;
 }
@@ -235,10 +270,7 @@ async fn in_lines(cluster: &Cluster, at: &Address, screen: &mut Screen) -> Resul
         Ok(page) => {
             page.map_err(|error: tokio::sync::watch::error::RecvError| anyhow::anyhow!(error))?
         }
-        Err(_) => bail!(
-            "the API server has not answered within {}s",
-            FIRST.as_secs()
-        ),
+        Err(_) => return Err(silent()),
     };
     if *at == Address::Overview {
         let mut view = View::new(at.clone());

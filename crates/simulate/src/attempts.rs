@@ -24,6 +24,10 @@ pub(crate) fn nodes(ledger: &Ledger<'_>, begin: Timestamp) -> Vec<Node> {
                 end_seconds: seconds(last.finished),
                 attempts: last.attempt,
                 state: format!("{:?}", last.state),
+                ran: records
+                    .iter()
+                    .filter_map(|one| Some((seconds(one.started)?, seconds(one.finished)?)))
+                    .collect(),
             })
         })
         .collect();

@@ -117,4 +117,7 @@ pub struct Node {
     pub attempts: u32,
     /// State of the last one.
     pub state: String,
+    /// When each began and ended.
+    #[serde(skip)]
+    pub ran: Vec<(i64, i64)>,
 }

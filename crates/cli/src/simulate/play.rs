@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use carillon_dashboard::cluster::BROADCAST_JOBS;
 use carillon_dashboard::page::squares::MOST_GROUPS;
 use carillon_dashboard::page::{Address, Fleet, Page};
@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::render::duration;
 use crate::top::draw::{Paint, draw};
+use crate::top::terminated;
 use crate::top::view::{Effect, Popup, View, object};
 
 /// How long a run takes to play, unless somebody says how fast.
@@ -69,7 +70,8 @@ impl<'a> Film<'a> {
         sample = sample.saturating_sub(1);
         // It is not estimated anew at each sample.
         let eta = report.timeline.get(..=sample).unwrap_or_default();
-        let eta = eta.iter().rev().find_map(|one| left(one, at));
+        let eta = eta.iter().rev().find(|one| one.eta.is_some());
+        let eta = eta.and_then(|one| left(one, at));
         let over = at >= report.end.after_seconds as f64;
         let head = json!({
             "page": "broadcastjob", "kind": report.kind, "namespace": report.namespace, "name": report.name,
@@ -100,31 +102,32 @@ impl<'a> Film<'a> {
             };
             return look(class, place, String::new());
         };
-        let begun = served.start_seconds.filter(|start| *start as f64 <= at);
-        let ended = served.end_seconds.filter(|end| *end as f64 <= at);
+        let begun = |ran: &&(i64, i64)| ran.0 as f64 <= at;
+        let Some((begun, ended)) = served.ran.iter().rfind(begun) else {
+            return look(Class::Waiting, "Waiting", String::new());
+        };
         let attempts = match served.attempts {
             1 => String::new(),
             attempts => format!(", {attempts} attempts"),
         };
-        match (begun, ended) {
-            (begun, Some(end)) => {
-                let class = match &*served.state {
-                    "Succeeded" => Class::Done,
-                    _ => Class::Failed,
-                };
-                let ran = duration(end - begun.unwrap_or(end));
-                look(class, &served.state, format!("after {ran}{attempts}"))
-            }
-            (Some(begun), None) => {
-                let runs = duration(at as i64 - begun);
-                look(Class::Active, "Running", format!("for {runs}"))
-            }
-            (None, None) => look(Class::Waiting, "Waiting", String::new()),
+        let last = served.end_seconds == Some(*ended);
+        if *ended as f64 > at {
+            let runs = duration(at as i64 - begun);
+            look(Class::Active, "Running", format!("for {runs}"))
+        } else if last {
+            let class = match &*served.state {
+                "Succeeded" => Class::Done,
+                _ => Class::Failed,
+            };
+            let ran = duration(ended - begun);
+            look(class, &served.state, format!("after {ran}{attempts}"))
+        } else {
+            look(Class::Waiting, "Again", "an attempt has failed".to_owned())
         }
     }
 }
 
-/// What an estimate says a while later.
+/// What an estimate says a while later. One whose time is over says nothing any more.
 fn left(sample: &Sample, at: f64) -> Option<Estimate> {
     let mut eta = sample.eta?;
     let passed = at as i64 - sample.seconds;
@@ -135,28 +138,15 @@ fn left(sample: &Sample, at: f64) -> Option<Estimate> {
     ] {
         *seconds = (*seconds - passed).max(0);
     }
-    Some(eta)
+    (eta.eta_latest_seconds > 0).then_some(eta)
 }
 
 /// Plays it until somebody quits. `speed`: seconds of the run in a second.
-pub(super) async fn play(
-    report: &Report,
-    speed: Option<u32>,
-    paint: Option<(bool, bool)>,
-) -> Result<()> {
-    if report.served.is_empty() {
-        bail!(
-            "{}: --grid plays a BroadcastJob that serves a node",
-            report.name
-        );
-    }
-    let (color, unicode) = paint.context("--grid: standard output is no terminal")?;
+pub(super) async fn play(report: &Report, speed: Option<u32>, paint: Paint) -> Result<()> {
     let end = report.end.after_seconds as f64;
     let speed = speed.map_or(end / WHOLE.as_secs_f64(), f64::from).max(1.0);
     let mut terminal = ratatui::try_init().context("opening the terminal")?;
-    let film = Film::new(report);
-    let paint = Paint { color, unicode };
-    let played = on_terminal(&mut terminal, &film, (end, speed), paint).await;
+    let played = on_terminal(&mut terminal, &Film::new(report), (end, speed), paint).await;
     ratatui::restore();
     played
 }
@@ -169,7 +159,9 @@ async fn on_terminal(
 ) -> Result<()> {
     let mut view = film.view();
     let mut keys = EventStream::new();
+    let mut ended = std::pin::pin!(terminated());
     let (mut at, mut halted, mut last) = (0.0_f64, false, Instant::now());
+    let mut shown = None;
     loop {
         let passed = last.elapsed().as_secs_f64();
         last = Instant::now();
@@ -180,7 +172,13 @@ async fn on_terminal(
             Address::Object(at) => at.group.clone(),
             _ => String::new(),
         };
-        view.show(film.page(at, &group));
+        // Nothing changes within a second of the run.
+        let now = Some((at as i64, group));
+        if now != shown {
+            let group = now.as_ref().map_or("", |(_, group)| group);
+            view.show(film.page(at, group));
+            shown = now;
+        }
         let mut grid = None;
         terminal.draw(|frame| grid = Some(draw(frame, &view, paint, Film::clock(at))))?;
         let grid = grid.context("nothing was drawn")?;
@@ -197,6 +195,7 @@ async fn on_terminal(
                 }
             },
             () = sleep(FRAME) => {}
+            () = &mut ended => return Ok(()),
         }
     }
 }

@@ -187,8 +187,13 @@ fn the_recording_in_readme_is_what_a_terminal_shows() {
         std::fs::write(FILE, &drawn).unwrap();
     }
     let stored = std::fs::read_to_string(FILE).unwrap_or_default();
+    // The last digit of a logarithm is not the same on each machine, and an estimate may differ by a second.
+    let sure = |svg: &str| -> Vec<String> {
+        let parts = svg.split("<text ").map(ToOwned::to_owned);
+        parts.filter(|part| !part.contains(" ETA ")).collect()
+    };
     assert!(
-        stored == drawn,
+        sure(&stored) == sure(&drawn),
         "{FILE} is stale: CARILLON_WRITE_SCREENSHOTS=1 cargo test --workspace --bin kubectl-carillon recording"
     );
 }

@@ -65,7 +65,7 @@ export class ObjectPage {
     this.parts.title.replaceChildren(
       make("h1", {}, told.name, " ", make("small", {}, `${told.kind} ${told.apiVersion} · namespace ${told.namespace} · ${age(told.created)} old`)),
       make(tone, { id: "headline" }, told.deleting ? "Being deleted. " : "", told.headline,
-        eta ? make("span.soft", { title: `nine times in ten between ${duration(earliest)} and ${duration(latest)}` },
+        eta ? make("span.soft", { title: `probably between ${duration(earliest)} and ${duration(latest)}` },
           ` · about ${duration(eta)} left`) : ""),
     );
   }

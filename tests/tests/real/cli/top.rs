@@ -167,9 +167,37 @@ fn what_changes_is_seen_without_a_key_and_the_terminal_is_left_as_it_was() {
         !printed.contains("\u{1b}]0;"),
         "the title of the window was changed"
     );
-    let process = Pid::from_child(&terminal.child);
-    kill_process(process, Signal::TERM).unwrap();
-    assert_eq!(terminal.ended(&bench), Some(0));
+    drop(terminal);
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        let terminal = top(&bench, &["cbj/fix"]);
+        terminal.shows(&bench, &["BroadcastJob cli-top-live/fix"]);
+        kill_process(Pid::from_child(&terminal.child), signal).unwrap();
+        assert_eq!(terminal.ended(&bench), Some(0), "{signal:?}");
+    }
+}
+
+#[test]
+fn a_simulated_run_is_played_until_somebody_quits_and_its_tables_follow() {
+    let bench = desk().bench("cli-film");
+    let start = || {
+        let mut command = command(bench.cluster, bench.name);
+        let job = "../examples/broadcastjob-retries-and-budget.yaml";
+        command.args(["simulate", "-f", job, "--nodes", "40", "--fail", "5%"]);
+        command.args(["--grid", "--speed", "100000"]);
+        Terminal::start(command)
+    };
+    let mut film = start();
+    film.shows(&bench, &["Complete: 3 nodes failed", "40 nodes: 37 done"]);
+    film.press("n\r");
+    film.shows(&bench, &["Failed after"]);
+    film.press("q");
+    film.shows(&bench, &["MAX-FAILED-NODES"]);
+    assert_eq!(film.ended(&bench), Some(2));
+    let film = start();
+    film.shows(&bench, &["Complete: 3 nodes failed"]);
+    kill_process(Pid::from_child(&film.child), Signal::TERM).unwrap();
+    film.shows(&bench, &["MAX-FAILED-NODES"]);
+    assert_eq!(film.ended(&bench), Some(2));
 }
 
 #[test]

@@ -66,13 +66,13 @@ impl Excess {
         let ended = beyond.clone().filter(|one| one.ended).count() as f64;
         let mean = |of: fn(f64, f64) -> f64, most: f64| {
             let sum: f64 = beyond.clone().map(|one| of(one.seconds, middle)).sum();
-            (sum / ended).min(most)
+            // Where none has ended it is no number, and the most holds.
+            (sum / ended).min(most).max(0.0)
         };
-        // By the number of those that have ended: none leaves the most.
         [
             Self::Seconds(mean(|seconds, middle| seconds - middle, longest)),
             Self::Times(mean(
-                |seconds, middle| (seconds / middle.max(1.0)).ln(),
+                |seconds, middle| (seconds / middle).max(1.0).ln(),
                 MOST_TIMES,
             )),
         ]

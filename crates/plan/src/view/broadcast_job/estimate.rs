@@ -12,6 +12,7 @@ use super::ledger::Ledger;
 use super::pace::median;
 use crate::broadcast_job::BroadcastJob;
 use crate::condition;
+use crate::record::Record;
 
 /// When the nodes that remain may be done, in seconds from now.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -29,7 +30,7 @@ pub struct Estimate {
 const PLAYS: std::ops::RangeInclusive<usize> = 20..=60;
 /// A page is made anew each second: with many places, fewer plays have to do.
 const DRAWS: usize = 100_000;
-/// So many nodes of those that wait are played one by one; of the others only the sum matters.
+/// The last nodes are played one by one, so many at least; of those before only the sum matters.
 const ONE_BY_ONE: usize = 256;
 
 /// When a job may be done. `None` while no attempt has ended, or nothing remains.
@@ -40,7 +41,7 @@ const ONE_BY_ONE: usize = 256;
 /// as they did so far, on average. Not foreseen are pauses, the time before a retry, and nodes that come and go.
 pub fn estimate(job: &BroadcastJob, ledger: &Ledger<'_>, now: Timestamp) -> Option<Estimate> {
     let status = &job.status;
-    let done = (status.succeeded + status.failed).max(0) as usize;
+    let done = status.succeeded.saturating_add(status.failed).max(0) as usize;
     let desired = status.desired.max(0) as usize;
     let remaining = desired.checked_sub(done).filter(|left| *left > 0)?;
     let width = job.parallelism.of(desired).min(desired).max(1);
@@ -51,10 +52,10 @@ pub fn estimate(job: &BroadcastJob, ledger: &Ledger<'_>, now: Timestamp) -> Opti
     let each = if done == 0 { 1.0 } else { each };
     let wanted = (remaining as f64 * each).ceil() as usize;
     let queue = wanted.saturating_sub(run.ages.len());
-    let mut draws = Draws(0);
-    let plays = (DRAWS / (width + ONE_BY_ONE)).clamp(*PLAYS.start(), *PLAYS.end());
+    let draws = width + ONE_BY_ONE + run.seen.len();
+    let plays = (DRAWS / draws).clamp(*PLAYS.start(), *PLAYS.end());
     let mut ends: Vec<f64> = (0..plays)
-        .map(|nth| run.play(run.excess[nth % 2], (queue, width), &mut draws))
+        .map(|nth| run.play(run.excess[nth % 2], (queue, width), &mut Draws(nth as u64)))
         .collect();
     ends.sort_by(f64::total_cmp);
     let of_twenty = |part: usize| ends[(plays - 1) * part / 20];
@@ -87,10 +88,12 @@ impl Run {
         let mut ends: Vec<Timestamp> = ends.filter_map(|one| one.finished).collect();
         ends.sort_unstable();
         let first = ledger.all().filter_map(|one| one.started).min()?;
-        let free = |at: usize| match at.checked_sub(width) {
-            None => Some(first),
+        let mut latest = first;
+        let free = |at: usize, latest: Timestamp| match at.checked_sub(width) {
+            None => Some(latest),
             Some(before) => ends.get(before).copied(),
         };
+        let longest = ledger.all().filter_map(Record::took).fold(0.0, f64::max);
         let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs_f64();
         let paused = condition::find(&job.status.conditions, types::PAUSED);
         let resumed = paused.filter(|paused| paused.status != "True");
@@ -98,20 +101,27 @@ impl Run {
         let (mut seen, mut open, mut gaps, mut gap) = (Vec::new(), Vec::new(), Vec::new(), 0.0);
         for (at, record) in ledger.all().enumerate() {
             let started = record.started.filter(|_| record.is_final());
-            if let (Some(started), Some(free)) = (started, free(at)) {
+            if let (Some(started), Some(free)) = (started, free(at, first)) {
                 gap = seconds(free, started).max(0.0);
                 gaps.extend((at >= width).then_some(gap));
+                latest = latest.max(started);
             }
             if let Some(seconds) = record.took() {
                 let ended = true;
                 seen.push(Seen { seconds, ended });
             } else if !record.is_final() {
-                let free = free(at).unwrap_or(now).max(resumed.unwrap_or(first));
-                open.push((seconds(free, now).max(0.0), gap));
+                let mut since = seconds(free(at, latest).unwrap_or(now), now).max(0.0);
+                if let Some(resumed) = resumed.filter(|_| since - gap > longest) {
+                    since = since.min(seconds(resumed, now)).max(0.0);
+                }
+                // In the first places nothing was before it.
+                open.push((since, if at < width { 0.0 } else { gap }));
             }
         }
         seen.first()?;
-        let between = median(gaps).unwrap_or_default();
+        let begun = job.status.start_time.as_ref();
+        let before_first = begun.map_or(0.0, |begun| seconds(begun.0, first).max(0.0));
+        let between = median(gaps).unwrap_or(before_first);
         // As much later as its neighbour, unless that waited longer than there was time.
         let age = |(passed, gap): (f64, f64)| passed - if gap <= passed { gap } else { between };
         let ages: Vec<f64> = open.into_iter().map(age).collect();
@@ -144,7 +154,18 @@ impl Run {
         for _ in self.ages.len()..width {
             places.push(Reverse(Moment(0.0)));
         }
-        let one_by_one = queue.min(ONE_BY_ONE);
+        // More run than may now: the last of them to end take no other node.
+        let mut ends: Vec<Reverse<Moment>> = places.into_sorted_vec();
+        ends.drain(..ends.len().saturating_sub(width));
+        let one_by_one = queue.min(ONE_BY_ONE.max(width));
+        let others = (queue - one_by_one) as f64;
+        let (mean, variance) = durations.moments();
+        let off = draws.normal() * (others * variance).sqrt();
+        let later = (others * (mean + self.between) + off).max(0.0) / width as f64;
+        let places = ends
+            .into_iter()
+            .map(|Reverse(Moment(end))| Reverse(Moment(end + later)));
+        let mut places: BinaryHeap<Reverse<Moment>> = places.collect();
         for _ in 0..one_by_one {
             let Some(Reverse(Moment(free))) = places.pop() else {
                 break;
@@ -153,11 +174,7 @@ impl Run {
             last = last.max(end);
             places.push(Reverse(Moment(end)));
         }
-        let others = (queue - one_by_one) as f64;
-        let (mean, variance) = durations.moments();
-        let off = draws.normal() * (others * variance).sqrt();
-        let sum = others * (mean + self.between) + off;
-        last + (sum / width as f64).max(0.0)
+        last
     }
 }
 
@@ -185,7 +202,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::record::Record;
     use crate::view::broadcast_job::samples::{at, job, record, slice};
 
     /// 100 nodes, of which `done` are done.
@@ -289,6 +305,56 @@ mod tests {
         let slices = slice(running(rounds(40, 10, 30), 10));
         let told = estimate(&job.job, &Ledger::read(&slices), at(resumed + 10));
         assert_eq!(seconds(told), (170, 170, 170));
+    }
+
+    #[test]
+    fn what_was_running_before_a_short_pause_stays_as_old_as_it_is() {
+        let hour = 3600;
+        let job = job(
+            &json!({"parallelism": 10}),
+            &json!({"desired": 100, "succeeded": 90, "conditions": [{
+                "type": "Paused", "status": "False", "reason": "Resumed", "message": "",
+                "lastTransitionTime": at(10 * hour - 70).to_string(),
+            }]}),
+        );
+        let slices = slice(running(rounds(90, 10, hour), 10));
+        let told = estimate(&job.job, &Ledger::read(&slices), at(10 * hour - 60));
+        assert_eq!(seconds(told), (60, 60, 60));
+    }
+
+    #[test]
+    fn a_parallelism_that_was_lowered_counts_from_now_on() {
+        // 100 run, and only one place is left for the 100 that wait.
+        let job = job(
+            &json!({"parallelism": 1}),
+            &json!({"desired": 200, "succeeded": 10}),
+        );
+        let slices = slice(running(rounds(10, 110, 30), 90));
+        let (earliest, ..) = seconds(estimate(&job.job, &Ledger::read(&slices), at(30)));
+        assert!(earliest >= 100 * 30, "{earliest}");
+    }
+
+    #[test]
+    fn all_places_work_until_nothing_waits() {
+        // A thousand of 2,000 are done, the others begin now.
+        let job = job(
+            &json!({"parallelism": 1000}),
+            &json!({"desired": 2000, "succeeded": 1000}),
+        );
+        let slices = slice(rounds(1000, 1000, 30));
+        let told = estimate(&job.job, &Ledger::read(&slices), at(30));
+        assert_eq!(seconds(told), (30, 30, 30));
+    }
+
+    #[test]
+    fn before_a_place_was_taken_again_the_time_until_the_first_start_tells_how_long_that_takes() {
+        let job = job(
+            &json!({"parallelism": 10}),
+            &json!({"desired": 20, "succeeded": 10, "startTime": at(-20).to_string()}),
+        );
+        let slices = slice(rounds(10, 10, 1));
+        let told = estimate(&job.job, &Ledger::read(&slices), at(1));
+        assert_eq!(seconds(told), (21, 21, 21));
     }
 
     #[test]
