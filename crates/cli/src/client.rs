@@ -142,16 +142,22 @@ impl Api {
             user: target.user.clone(),
         };
         let chosen = [&target.context, &target.cluster, &target.user];
-        let mut config = match &target.kubeconfig {
-            Some(path) => {
-                let file = Kubeconfig::read_from(path)
-                    .with_context(|| format!("--kubeconfig {}", path.display()))?;
+        let file = match &target.kubeconfig {
+            Some(path) => Some(
+                Kubeconfig::read_from(path)
+                    .with_context(|| format!("--kubeconfig {}", path.display()))?,
+            ),
+            None if chosen.iter().any(|flag| flag.is_some()) => Some(Kubeconfig::read()?),
+            None => None,
+        };
+        let of_file = match &file {
+            Some(file) => Some(own_proxy(file, target)),
+            None => Kubeconfig::read().ok().map(|file| own_proxy(&file, target)),
+        };
+        let mut config = match file {
+            Some(file) => {
                 has_chosen(target, &file)?;
                 Config::from_custom_kubeconfig(file, &options).await?
-            }
-            None if chosen.iter().any(|flag| flag.is_some()) => {
-                has_chosen(target, &Kubeconfig::read()?)?;
-                Config::from_kubeconfig(&options).await?
             }
             None => Config::infer()
                 .await
@@ -159,12 +165,13 @@ impl Api {
         };
         impersonate(&mut config, target)?;
         // Our library asks NO_PROXY about the proxy, and not about the server.
-        if config
-            .proxy_url
-            .as_ref()
-            .is_some_and(proxy::is_of_environment)
-        {
-            config.proxy_url = proxy::of(&config.cluster_url)?;
+        config.proxy_url = match of_file {
+            Some(Some(own)) => Some(own.parse().context("proxy-url is no URL")?),
+            Some(None) => proxy::of(&config.cluster_url)?,
+            None => config.proxy_url,
+        };
+        if let Some(proxy) = &config.proxy_url {
+            proxy::usable(proxy)?;
         }
         let namespace = target
             .namespace
@@ -486,6 +493,17 @@ pub(crate) fn block_on<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
         .enable_all()
         .build()?;
     runtime.block_on(asked)
+}
+
+/// The proxy that the kubeconfig names for the cluster that is chosen.
+fn own_proxy(file: &Kubeconfig, target: &Target) -> Option<String> {
+    let context = target.context.as_ref().or(file.current_context.as_ref());
+    let context = file.contexts.iter().find(|one| Some(&one.name) == context);
+    let of_context = context.and_then(|one| Some(&one.context.as_ref()?.cluster));
+    let cluster = target.cluster.as_ref().or(of_context)?;
+    let cluster = file.clusters.iter().find(|one| one.name == *cluster)?;
+    let proxy = cluster.cluster.as_ref()?.proxy_url.clone();
+    proxy.filter(|proxy| !proxy.is_empty())
 }
 
 /// Asks as somebody else. What the kubeconfig says of that holds unless a flag says otherwise.

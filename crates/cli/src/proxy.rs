@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use http::Uri;
 use http::uri::Scheme;
 use hyper_util::client::proxy::matcher::Matcher;
@@ -12,10 +12,16 @@ pub(crate) fn of(server: &Uri) -> Result<Option<Uri>> {
     by(server, |name| std::env::var(name).ok())
 }
 
-/// Whether a proxy is the one that the environment names.
-pub(crate) fn is_of_environment(proxy: &Uri) -> bool {
-    let named = named(&|name| std::env::var(name).ok());
-    named.is_some_and(|(_, text)| text.parse().is_ok_and(|named: Uri| named == *proxy))
+/// Refuses a proxy that is of no use, without a word of its password.
+pub(crate) fn usable(proxy: &Uri) -> Result<()> {
+    match proxy.scheme_str() {
+        Some("http" | "https") => Ok(()),
+        scheme => bail!(
+            "the proxy at {} is of the scheme {}: write http or https",
+            proxy.host().unwrap_or("?"),
+            scheme.unwrap_or("(none)")
+        ),
+    }
 }
 
 type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -43,8 +49,11 @@ fn by(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Result<Option<
     }
     let without = first(&variable, ["NO_PROXY", "no_proxy"]);
     let without = without.map_or_else(String::new, |(_, text)| text);
-    let matcher = Matcher::builder().https(text.as_str()).no(without).build();
-    // What it hands out has no password any more.
+    // It is asked about NO_PROXY alone: a proxy that it cannot read looks like none.
+    let matcher = Matcher::builder()
+        .https("http://proxy")
+        .no(left_out(&without, server.port_u16().unwrap_or(443)))
+        .build();
     if matcher.intercept(server).is_none() {
         return Ok(None);
     }
@@ -53,8 +62,27 @@ fn by(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Result<Option<
     } else {
         format!("http://{text}")
     };
-    let proxy = url.parse().with_context(|| format!("{name} is no URL"))?;
+    let proxy: Uri = url.parse().with_context(|| format!("{name} is no URL"))?;
+    usable(&proxy).context(name)?;
     Ok(Some(proxy))
+}
+
+/// What NO_PROXY leaves out at this port, as the matcher reads it: it knows neither `*.example.com` nor a port.
+fn left_out(without: &str, port: u16) -> String {
+    let entries = without.split(',').map(str::trim).filter_map(|entry| {
+        let entry = entry
+            .strip_prefix('*')
+            .filter(|rest| rest.starts_with('.'))
+            .unwrap_or(entry);
+        match entry.rsplit_once(':') {
+            Some((host, at)) if !host.contains(':') => match at.parse::<u16>() {
+                Ok(at) => (at == port).then_some(host),
+                Err(_) => Some(entry),
+            },
+            _ => Some(entry),
+        }
+    });
+    entries.collect::<Vec<_>>().join(",")
 }
 
 /// Whether a host is this machine.
@@ -117,6 +145,21 @@ mod tests {
                 ],
                 Some("http://jane:secret@proxy:3128/"),
             ),
+            (
+                "https://a.example.com/x",
+                &[("HTTPS_PROXY", proxy), ("NO_PROXY", "*.example.com")],
+                None,
+            ),
+            (
+                "https://10.1.2.3:6443/x",
+                &[("HTTPS_PROXY", proxy), ("NO_PROXY", "x, 10.1.2.3:6443,")],
+                None,
+            ),
+            (
+                "https://10.1.2.3:6443/x",
+                &[("HTTPS_PROXY", proxy), ("NO_PROXY", "10.1.2.3:443")],
+                Some("http://jane:secret@proxy:3128/"),
+            ),
             ("https://127.0.0.1:6443", &[("HTTPS_PROXY", proxy)], None),
             ("https://localhost/x", &[("HTTPS_PROXY", proxy)], None),
             ("http://localhost/x", &[("HTTPS_PROXY", proxy)], None),
@@ -129,6 +172,20 @@ mod tests {
             let found = by(&server.parse().unwrap(), variable).unwrap();
             let found = found.map(|uri| uri.to_string());
             assert_eq!(found.as_deref(), reached, "{server} {environment:?}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_that_is_of_no_use_is_refused_without_its_password() {
+        for text in [
+            "socks5://jane:s3cret@proxy:1",
+            "http://jane:s3^cret@proxy:1",
+        ] {
+            let variable = |name: &str| (name == "ALL_PROXY").then(|| text.to_owned());
+            let refused = by(&"https://a.example.com/x".parse().unwrap(), variable).unwrap_err();
+            let said = format!("{refused:#}");
+            assert!(said.starts_with("ALL_PROXY"), "{said}");
+            assert!(!said.contains("s3"), "{said}");
         }
     }
 }

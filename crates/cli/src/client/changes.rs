@@ -9,7 +9,7 @@ use http::Request;
 use http::header::ACCEPT;
 use kube::core::WatchEvent;
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Answer, Api, not_found};
 
@@ -17,8 +17,8 @@ use super::{Answer, Api, not_found};
 const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1, application/json";
 /// So long a watch lasts until it is begun again. A connection may be dead without telling.
-const LASTS: Duration = Duration::from_mins(5);
-const GRACE: Duration = Duration::from_secs(10);
+const LASTS: Duration = Duration::from_secs(45);
+const GRACE: Duration = Duration::from_secs(5);
 /// Between two attempts.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -35,8 +35,10 @@ impl Api {
         loop {
             let path = self.collection(of, all);
             let path = path.map(|path| path.with("labelSelector", selector));
+            let begun = Instant::now();
             let watched = timeout(LASTS + GRACE, self.follow(path, &tell)).await;
-            if !matches!(watched, Ok(Ok(()))) {
+            // A server may end each watch as soon as it has begun.
+            if !matches!(watched, Ok(Ok(()))) || begun.elapsed() < AGAIN {
                 sleep(AGAIN).await;
             }
             tell();

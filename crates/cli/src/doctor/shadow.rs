@@ -178,7 +178,10 @@ async fn twice(api: &Api, said: Vec<Said<'_>>, nodes: Option<&Nodes>) -> Result<
             },
             Of::Job(owner) => read.job(api, owner).await?,
         };
-        shadows.extend(again.map(|again| shadow.still(again)));
+        shadows.push(match again {
+            Some(again) => shadow.still(again),
+            None => shadow.unread(),
+        });
     }
     Ok(shadows)
 }

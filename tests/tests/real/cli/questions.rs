@@ -79,8 +79,8 @@ fn an_estimate_is_given_while_a_job_runs() {
         let job = carillon(&bench, &["get", "long", "-o", "json"]).json();
         job["etaSeconds"].as_i64()
     });
-    // Five of six nodes remain, one at a time; the first took at least its 3 s.
-    assert!((15..120).contains(&eta), "{eta}");
+    // Five of six nodes remain, one at a time; the first took at least its 3 s, and the second has begun.
+    assert!((10..120).contains(&eta), "{eta}");
 }
 
 #[test]

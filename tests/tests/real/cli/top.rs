@@ -187,14 +187,17 @@ fn a_simulated_run_is_played_until_somebody_quits_and_its_tables_follow() {
         Terminal::start(command)
     };
     let mut film = start();
-    film.shows(&bench, &["Complete: 3 nodes failed", "40 nodes: 37 done"]);
+    film.shows(
+        &bench,
+        &["Failed: FailFast: node node-04", "40 nodes: 37 done"],
+    );
     film.press("n\r");
     film.shows(&bench, &["Failed after"]);
     film.press("q");
     film.shows(&bench, &["MAX-FAILED-NODES"]);
     assert_eq!(film.ended(&bench), Some(2));
     let film = start();
-    film.shows(&bench, &["Complete: 3 nodes failed"]);
+    film.shows(&bench, &["Failed: FailFast"]);
     kill_process(Pid::from_child(&film.child), Signal::TERM).unwrap();
     film.shows(&bench, &["MAX-FAILED-NODES"]);
     assert_eq!(film.ended(&bench), Some(2));

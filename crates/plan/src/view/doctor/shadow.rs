@@ -54,6 +54,16 @@ impl Shadow {
         again
     }
 
+    /// What is said of an object that could not be read again a moment later.
+    #[must_use]
+    pub fn unread(self) -> Self {
+        Self {
+            done: Vec::new(),
+            not_compared: Some("it was gone, or could not be read, a moment later"),
+            ..self
+        }
+    }
+
     /// Whether there is anything to say.
     pub fn says_nothing(&self) -> bool {
         self.done.is_empty() && self.not_compared.is_none()
