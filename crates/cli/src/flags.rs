@@ -43,34 +43,40 @@ pub(crate) struct Global {
 impl Global {
     /// These flags as they are written again, but for colours.
     pub(crate) fn repeated(&self) -> String {
-        let kubeconfig = self
-            .kubeconfig
-            .as_ref()
-            .map(|file| file.display().to_string());
-        let flags = [
-            ("-n", &self.namespace),
-            ("--kubeconfig", &kubeconfig),
-            ("--context", &self.context),
-            ("--cluster", &self.cluster),
-            ("--user", &self.user),
-            ("--as", &self.as_user),
-        ];
-        written(&flags, "--as-group", &self.as_groups)
+        self.written(
+            &[
+                ("--context", &self.context),
+                ("--cluster", &self.cluster),
+                ("--user", &self.user),
+                ("--as", &self.as_user),
+            ],
+            "--as-group",
+        )
     }
 
     /// The same for helm, which can choose no cluster and no user of a kubeconfig.
     pub(crate) fn repeated_for_helm(&self) -> String {
-        let kubeconfig = self
-            .kubeconfig
-            .as_ref()
-            .map(|file| file.display().to_string());
-        let flags = [
-            ("-n", &self.namespace),
-            ("--kubeconfig", &kubeconfig),
-            ("--kube-context", &self.context),
-            ("--kube-as-user", &self.as_user),
-        ];
-        written(&flags, "--kube-as-group", &self.as_groups)
+        self.written(
+            &[
+                ("--kube-context", &self.context),
+                ("--kube-as-user", &self.as_user),
+            ],
+            "--kube-as-group",
+        )
+    }
+
+    /// The flags that all programs call the same, and then those with names of their own.
+    fn written(&self, own: &[(&str, &Option<String>)], group: &str) -> String {
+        let file = self.kubeconfig.as_ref();
+        let kubeconfig = file.map(|file| file.display().to_string());
+        let shared = [("-n", &self.namespace), ("--kubeconfig", &kubeconfig)];
+        let flags = shared.iter().chain(own);
+        let flags = flags.filter_map(|(flag, value)| Some((*flag, value.as_ref()?)));
+        let groups = self.as_groups.iter().map(|name| (group, name));
+        let flags = flags
+            .chain(groups)
+            .map(|(flag, value)| format!("{flag} {}", quoted(value)));
+        flags.collect::<Vec<_>>().join(" ")
     }
 
     /// The cluster that is meant.
@@ -85,16 +91,6 @@ impl Global {
             as_groups: self.as_groups.clone(),
         }
     }
-}
-
-fn written(flags: &[(&str, &Option<String>)], group: &str, groups: &[String]) -> String {
-    let flags = flags.iter();
-    let flags = flags.filter_map(|(flag, value)| Some((*flag, value.as_ref()?)));
-    let groups = groups.iter().map(|name| (group, name));
-    let flags = flags
-        .chain(groups)
-        .map(|(flag, value)| format!("{flag} {}", quoted(value)));
-    flags.collect::<Vec<_>>().join(" ")
 }
 
 /// As a shell reads it as one word.

@@ -144,22 +144,14 @@ fn attempt(pod: &Value) -> Attempt {
     }
 }
 
-/// A pod of an Indexed Job.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct IndexPod {
-    /// Its index, if it says so.
-    pub index: Option<u32>,
-    /// It has not ended.
-    pub open: bool,
-}
-
-fn index_pod(pod: &Value) -> IndexPod {
-    let phase = pod["status"]["phase"].as_str();
+/// The index of a pod that has not ended.
+fn open_index(pod: &Value) -> Option<u32> {
+    let has_ended = matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed")
+    );
     let index = pod["metadata"]["annotations"][COMPLETION_INDEX].as_str();
-    IndexPod {
-        index: index.and_then(|index| index.parse().ok()),
-        open: !matches!(phase, Some("Succeeded" | "Failed")),
-    }
+    index.filter(|_| !has_ended)?.parse().ok()
 }
 
 /// What has the label of a BroadcastJob.
@@ -181,7 +173,7 @@ pub struct Cluster {
     slices: Registry<Result<Slice, String>>,
     attempts: Registry<Attempt>,
     set_pods: Registry<SelectedPod>,
-    index_pods: Registry<IndexPod>,
+    open_indexes: Registry<Option<u32>>,
     nodes: Registry<NodeRow>,
     changed: watch::Sender<u64>,
 }
@@ -204,7 +196,7 @@ impl Cluster {
             slices: Registry::new(|object| Some(read::slice(&object))),
             attempts: Registry::new(|pod| Some(attempt(&pod))),
             set_pods: Registry::new(|pod| SelectedPod::read(&pod)),
-            index_pods: Registry::new(|pod| Some(index_pod(&pod))),
+            open_indexes: Registry::new(|pod| Some(open_index(&pod))),
             nodes: Registry::new(|object| read::node(&object).map(|(_, row)| row)),
             changed: watch::Sender::new(0),
         })
@@ -269,15 +261,16 @@ impl Cluster {
         self.set_pods.open(&self.client, selection, &self.changed)
     }
 
-    /// The pods of a Job.
-    pub fn index_pods(&self, namespace: &str, uid: &str) -> Arc<Table<IndexPod>> {
+    /// The index of each pod of a Job that has not ended, if it says so.
+    pub fn open_indexes(&self, namespace: &str, uid: &str) -> Arc<Table<Option<u32>>> {
         let selection = Selection {
             resource: PODS,
             namespace: Some(namespace.to_owned()),
             labels: format!("batch.kubernetes.io/controller-uid={uid}"),
             fields: String::new(),
         };
-        self.index_pods.open(&self.client, selection, &self.changed)
+        self.open_indexes
+            .open(&self.client, selection, &self.changed)
     }
 
     /// Ends the watches that nobody has looked at for a while. To be called now and then.
@@ -286,7 +279,7 @@ impl Cluster {
         self.slices.sweep();
         self.attempts.sweep();
         self.set_pods.sweep();
-        self.index_pods.sweep();
+        self.open_indexes.sweep();
         self.nodes.sweep();
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Film<'a> {
     report: &'a Report,
     served: HashMap<&'a str, &'a Node>,
     left_out: HashSet<&'a str>,
+    /// Labels by which nodes may be grouped.
+    groupings: Vec<&'a str>,
 }
 
 impl<'a> Film<'a> {
@@ -41,6 +43,7 @@ impl<'a> Film<'a> {
             report,
             served: served.collect(),
             left_out: report.left_out.iter().map(String::as_str).collect(),
+            groupings: Labels::of(&report.fleet).grouping(MOST_GROUPS),
         }
     }
 
@@ -64,13 +67,9 @@ impl<'a> Film<'a> {
             look: self.look(node, at),
         });
         let fleet = Fleet::grouped(squares.collect(), &report.fleet, group);
-        let mut sample = report
-            .timeline
-            .partition_point(|one| one.seconds as f64 <= at);
-        sample = sample.saturating_sub(1);
         // It is not estimated anew at each sample.
-        let eta = report.timeline.get(..=sample).unwrap_or_default();
-        let eta = eta.iter().rev().find(|one| one.eta.is_some());
+        let estimated = |one: &&Sample| one.seconds as f64 <= at && one.eta.is_some();
+        let eta = report.timeline.iter().rfind(estimated);
         let eta = eta.and_then(|one| left(one, at));
         let over = at >= report.end.after_seconds as f64;
         let head = json!({
@@ -79,7 +78,7 @@ impl<'a> Film<'a> {
             "created": Timestamp::UNIX_EPOCH.to_string(),
             "progress": eta.filter(|_| !over),
             "counts": fleet.counts(),
-            "groupings": Labels::of(&report.fleet).grouping(MOST_GROUPS),
+            "groupings": self.groupings,
         });
         Page {
             head,

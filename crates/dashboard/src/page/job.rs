@@ -44,9 +44,9 @@ fn active_indexes(
     sources: &mut Sources,
 ) -> BTreeSet<u32> {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    let table = cluster.index_pods(&at.namespace, uid);
+    let table = cluster.open_indexes(&at.namespace, uid);
     sources.add("pods", table.reading());
-    let indexes = table.map(|_, pod| pod.index.filter(|_| pod.open));
+    let indexes = table.map(|_, index| *index);
     indexes.into_iter().flatten().collect()
 }
 

@@ -1,7 +1,8 @@
 //! Pages as they change, by server-sent events.
 //!
-//! `head` has everything but the squares, `change` what of it is another now, as a merge patch. `fleet` has the nodes and groups, when these change; `looks` adds to the
-//! numbered ways a square can look; `squares` says which square looks how now.
+//! `head` has everything but the squares, `change` what of it is another now, as a merge patch. `fleet` has the nodes
+//! and groups, when these change; `looks` adds to the numbered ways a square can look; `squares` says which square
+//! looks how now.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -1,9 +1,10 @@
 //! `get` of several objects and kinds, and as they change.
 
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
+use carillon_tests::lab::Bench;
 use serde_json::{Value, json};
 
 use super::cron_jobs::cron;
@@ -141,9 +142,8 @@ fn a_cron_job_is_shown_with_its_last_run_and_the_next_one() {
     assert!(wide.contains("job.batch/good-"), "{wide}");
 }
 
-#[test]
-fn a_row_is_printed_whenever_one_changes_until_nobody_reads_it() {
-    let bench = desk().bench("cli-watch");
+/// A job named `slow` that runs, and what is said of it.
+fn watch_of_a_slow_job(bench: &Bench<'_>, args: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let slow = json!({"*": {"run-time": "10m"}});
     bench.apply(&bench.job("slow", &slow, &json!({"parallelism": 1})));
     bench.until("it runs", || {
@@ -151,11 +151,18 @@ fn a_row_is_printed_whenever_one_changes_until_nobody_reads_it() {
     });
     let mut watch = command(bench.cluster, bench.name);
     watch
-        .args(["get", "cbj", "-w"])
+        .args(args)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut watch = watch.spawn().unwrap();
-    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    (watch, lines)
+}
+
+#[test]
+fn a_row_is_printed_whenever_one_changes_until_nobody_reads_it() {
+    let bench = desk().bench("cli-watch");
+    let (mut watch, mut lines) = watch_of_a_slow_job(&bench, &["get", "cbj", "-w"]);
     let mut next = || lines.next().unwrap().unwrap();
     assert!(next().starts_with("NAME "));
     let first = next();
@@ -181,18 +188,7 @@ fn a_row_is_printed_whenever_one_changes_until_nobody_reads_it() {
 fn what_is_watched_is_listed_again_only_when_it_has_changed() {
     const QUIET: Duration = Duration::from_secs(5);
     let bench = desk().bench("cli-watch-quiet");
-    let slow = json!({"*": {"run-time": "10m"}});
-    bench.apply(&bench.job("slow", &slow, &json!({"parallelism": 1})));
-    bench.until("it runs", || {
-        (bench.get("slow")["status"]["active"] == 1).then_some(())
-    });
-    let mut watch = command(bench.cluster, bench.name);
-    watch
-        .args(["get", "-w"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut watch = watch.spawn().unwrap();
-    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let (mut watch, mut lines) = watch_of_a_slow_job(&bench, &["get", "-w"]);
     let mut next = || lines.next().unwrap().unwrap();
     assert!(next().starts_with("NAME "));
     assert!(next().starts_with("slow "));

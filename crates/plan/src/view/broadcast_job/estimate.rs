@@ -144,27 +144,21 @@ impl Run {
     /// Seconds until all has ended, once. `queue` attempts have not begun.
     fn play(&self, excess: Excess, (queue, width): (usize, usize), draws: &mut Draws) -> f64 {
         let durations = Durations::drawn(&self.seen, excess, draws);
-        let mut last = 0.0_f64;
-        let mut places: BinaryHeap<Reverse<Moment>> = BinaryHeap::with_capacity(width);
-        for age in &self.ages {
-            let end = durations.after(age.max(0.0), draws) - age;
-            last = last.max(end);
-            places.push(Reverse(Moment(end)));
-        }
-        for _ in self.ages.len()..width {
-            places.push(Reverse(Moment(0.0)));
-        }
-        // More run than may now: the last of them to end take no other node.
-        let mut ends: Vec<Reverse<Moment>> = places.into_sorted_vec();
-        ends.drain(..ends.len().saturating_sub(width));
+        let mut free: Vec<f64> = self
+            .ages
+            .iter()
+            .map(|age| durations.after(age.max(0.0), draws) - age)
+            .collect();
+        let mut last = free.iter().copied().fold(0.0, f64::max);
+        // Where more run than may now, the last of them to end take no other node.
+        free.sort_unstable_by(f64::total_cmp);
+        free.resize(width, 0.0);
         let one_by_one = queue.min(ONE_BY_ONE.max(width));
         let others = (queue - one_by_one) as f64;
         let (mean, variance) = durations.moments();
         let off = draws.normal() * (others * variance).sqrt();
         let later = (others * (mean + self.between) + off).max(0.0) / width as f64;
-        let places = ends
-            .into_iter()
-            .map(|Reverse(Moment(end))| Reverse(Moment(end + later)));
+        let places = free.into_iter().map(|end| Reverse(Moment(end + later)));
         let mut places: BinaryHeap<Reverse<Moment>> = places.collect();
         for _ in 0..one_by_one {
             let Some(Reverse(Moment(free))) = places.pop() else {

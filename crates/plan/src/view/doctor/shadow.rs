@@ -4,7 +4,7 @@
 pub mod job;
 pub mod job_pods;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -48,9 +48,10 @@ impl Shadow {
     #[must_use]
     pub fn still(&self, mut again: Self) -> Self {
         let is_idle = self.status == again.status;
+        let before: HashSet<_> = self.done.iter().collect();
         again
             .done
-            .retain(|one| self.done.contains(one) && (is_idle || one.0 != WRITES_STATUS));
+            .retain(|one| before.contains(one) && (is_idle || one.0 != WRITES_STATUS));
         again
     }
 

@@ -6,6 +6,12 @@ use serde_json::{Value, json};
 
 use super::ward::{Report, turn};
 
+#[track_caller]
+fn all_as_now(report: &Report, found: &str) {
+    report.is_ok("shadow");
+    assert_eq!(report.check("shadow")["found"], found);
+}
+
 #[test]
 fn a_shadow_of_what_kube_controller_manager_serves_differs_only_where_that_has_something_to_do() {
     let turn = turn();
@@ -25,12 +31,9 @@ fn a_shadow_of_what_kube_controller_manager_serves_differs_only_where_that_has_s
     }));
     bench.kubectl(&["rollout", "status", "ds/agent"]);
     let shadow = || Report::of(&turn.ask(Some(bench.name), &["--shadow", "-o", "json"]));
-    let report = shadow();
-    report.is_ok("shadow");
-    let found = &report.check("shadow")["found"];
-    assert_eq!(
-        found,
-        "1 DaemonSet, 1 CronJob, 0 Jobs: 2 as now, 0 otherwise"
+    all_as_now(
+        &shadow(),
+        "1 DaemonSet, 1 CronJob, 0 Jobs: 2 as now, 0 otherwise",
     );
 
     let cluster = &turn.ward.cluster;
@@ -153,12 +156,9 @@ fn with_jobs_that_kube_controller_manager_has_brought_where_they_are_a_shadow_fi
     let bench = turn.bench("doctor-shadow-jobs");
     jobs(&bench);
     let shadow = || Report::of(&turn.ask(Some(bench.name), &["--shadow", "-o", "json"]));
-    let report = shadow();
-    report.is_ok("shadow");
-    let found = &report.check("shadow")["found"];
-    assert_eq!(
-        found,
-        "0 DaemonSets, 0 CronJobs, 7 Jobs: 7 as now, 0 otherwise"
+    all_as_now(
+        &shadow(),
+        "0 DaemonSets, 0 CronJobs, 7 Jobs: 7 as now, 0 otherwise",
     );
 
     let cluster = &turn.ward.cluster;
