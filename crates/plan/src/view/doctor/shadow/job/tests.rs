@@ -1,4 +1,3 @@
-
 use super::super::job_pods::PodsOfJobs;
 use super::*;
 
