@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::calendar::Calendar;
 use crate::complete::{Completion, Words};
 use crate::dashboard::Dashboard;
+use crate::decisions::Decisions;
 use crate::doctor::Doctor;
 use crate::explain::Explain;
 use crate::flags::Global;
@@ -46,6 +47,7 @@ pub(crate) enum Verb {
     Results(Results),
     Logs(Logs),
     Explain(Explain),
+    Decisions(Decisions),
     Dashboard(Dashboard),
     Top(Top),
     Plan(Plan),

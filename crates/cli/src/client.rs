@@ -3,6 +3,7 @@
 mod changes;
 pub(crate) mod cron_jobs;
 mod daemon_sets;
+pub(crate) mod decisions;
 pub(crate) mod doctor;
 pub(crate) mod logs;
 mod two_apis;

@@ -1,6 +1,7 @@
 //! `dashboard`: the cluster as pages for a browser, served on loopback.
 
 mod act;
+mod ask;
 
 use std::sync::Arc;
 
@@ -10,7 +11,9 @@ use carillon_dashboard::cluster::Cluster;
 use carillon_dashboard::server::Server;
 
 use self::act::Commands;
+use self::ask::AskOperators;
 use crate::client::Api;
+use crate::client::decisions::Operators;
 use crate::exit::DONE;
 use crate::flags::Global;
 use crate::render::Screen;
@@ -35,6 +38,8 @@ pub(crate) struct Dashboard {
     /// Let the pages change objects, as far as the API server allows it to you
     #[arg(long)]
     actions: bool,
+    #[command(flatten)]
+    operators: Operators,
 }
 
 pub(crate) fn run(global: &Global, args: &Dashboard, screen: &mut Screen) -> Result<u8> {
@@ -52,6 +57,10 @@ async fn serve(global: &Global, args: &Dashboard, screen: &mut Screen) -> Result
     let act = args
         .actions
         .then(|| -> Box<dyn Act> { Box::new(Commands::new(api.clone())) });
+    let ask = Box::new(AskOperators {
+        api: api.clone(),
+        of: args.operators.clone(),
+    });
     screen.line(&server.url())?;
     let may = if args.actions {
         "Its buttons change objects."
@@ -62,7 +71,7 @@ async fn serve(global: &Global, args: &Dashboard, screen: &mut Screen) -> Result
         "Open this address in a browser. {may} Ctrl-C ends it."
     ));
     tokio::select! {
-        ended = server.serve(cluster, act) => ended?,
+        ended = server.serve(cluster, act, ask) => ended?,
         interrupted = tokio::signal::ctrl_c() => interrupted?,
     }
     Ok(DONE)

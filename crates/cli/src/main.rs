@@ -15,6 +15,7 @@ mod client;
 mod complete;
 mod cron;
 mod dashboard;
+mod decisions;
 mod doctor;
 mod exit;
 mod explain;
@@ -111,6 +112,9 @@ fn run(cli: &Cli, screen: &mut Screen) -> anyhow::Result<u8> {
         Verb::Results(args) => block_on(async { results::run(&api().await?, args, screen).await }),
         Verb::Logs(args) => block_on(async { logs::run(&api().await?, args, screen).await }),
         Verb::Explain(args) => block_on(async { explain::run(&api().await?, args, screen).await }),
+        Verb::Decisions(args) => {
+            block_on(async { decisions::run(&api().await?, args, screen).await })
+        }
         Verb::Dashboard(args) => dashboard::run(&cli.global, args, screen),
         Verb::Top(args) => top::run(&cli.global, args, screen),
         Verb::Plan(args) => block_on(async { plan::run(api().await?, args, screen).await }),

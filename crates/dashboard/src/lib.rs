@@ -5,5 +5,6 @@
 
 pub mod actions;
 pub mod cluster;
+pub mod decisions;
 pub mod page;
 pub mod server;

@@ -20,6 +20,7 @@ use self::guard::Guard;
 pub use self::guard::Token;
 use crate::actions::Act;
 use crate::cluster::Cluster;
+use crate::decisions::Ask;
 
 /// Bytes of a request's body that are read.
 const LARGEST_BODY: usize = 4 << 10;
@@ -30,6 +31,7 @@ const SWEEP: Duration = Duration::from_secs(20);
 pub struct State {
     cluster: Arc<Cluster>,
     act: Option<Box<dyn Act>>,
+    ask: Box<dyn Ask>,
     pages: stream::Pages,
 }
 
@@ -68,7 +70,12 @@ impl Server {
     }
 
     /// Serves until the process ends. Without `act` nothing can be changed from a page.
-    pub async fn serve(self, cluster: Arc<Cluster>, act: Option<Box<dyn Act>>) -> Result<()> {
+    pub async fn serve(
+        self,
+        cluster: Arc<Cluster>,
+        act: Option<Box<dyn Act>>,
+        ask: Box<dyn Ask>,
+    ) -> Result<()> {
         let sweeper = cluster.clone();
         tokio::spawn(async move {
             loop {
@@ -79,6 +86,7 @@ impl Server {
         let state = Arc::new(State {
             cluster,
             act,
+            ask,
             pages: stream::Pages::default(),
         });
         let guard = Arc::new(Guard {
@@ -90,6 +98,7 @@ impl Server {
             .route("/{token}/{file}", get(assets::file))
             .route("/{token}/api/stream", get(stream::stream))
             .route("/{token}/api/node", get(routes::node))
+            .route("/{token}/api/decisions", get(routes::decisions))
             .route("/{token}/api/act", post(routes::act))
             .layer(DefaultBodyLimit::max(LARGEST_BODY))
             .layer(from_fn_with_state(guard, guard::check))

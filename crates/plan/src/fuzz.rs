@@ -18,6 +18,7 @@ use crate::record::Record;
 use crate::schedule::{Schedule, zone};
 use crate::view::cron_job::read as cron;
 use crate::view::daemon_set::known::Known;
+use crate::view::daemon_set::look::Look;
 use crate::view::daemon_set::progress::Progress;
 use crate::view::daemon_set::read::{SetPods, SetRevisions};
 use crate::view::{daemon_set, read};
@@ -231,10 +232,11 @@ fn ask_of_set(object: &Value, of_set: &Value) {
     let mut known = Known::new(stored, Some(pods), Some(revisions), nodes);
     let now = Timestamp::UNIX_EPOCH;
     let mut progress = Progress::of(&known.stored);
-    progress.look(&known, now);
+    let look = Look::at(&known, now);
+    progress.look(&look);
     progress.line();
-    daemon_set::explain::all(&known, now);
-    daemon_set::explain::node(&known, "n", now);
+    daemon_set::explain::all(&look);
+    daemon_set::explain::node(&look, "n");
     daemon_set::preview::preview(&mut known, now);
     let _ = daemon_set::history::undo(&known, None);
 }

@@ -6,6 +6,7 @@
 pub mod broadcast_job;
 pub mod cron_job;
 pub mod daemon_set;
+pub mod decision;
 pub mod doctor;
 pub mod groups;
 pub mod job;

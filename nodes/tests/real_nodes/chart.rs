@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use carillon_testbed::carillon::{NAMESPACE, RELEASE};
 use serde_json::json;
 
-use crate::lab::{alone, shared};
+use crate::lab::{alone, carillon, shared};
 
 #[test]
 fn helm_waits_for_two_replicas_and_its_test_passes() {
@@ -54,6 +54,9 @@ fn the_readme_example_is_complete_on_each_node() {
     assert_eq!(job["status"]["succeeded"], 3);
     let logs = bench.kubectl(&["logs", "-l", "carillon.dev/broadcastjob-name=hello"]);
     assert_eq!(logs.lines().count(), 3, "{logs}");
+    // Through the pod of the operator, whose debug pages are on its loopback.
+    let decided = carillon(&bench, &["decisions", "hello"]);
+    assert!(decided.contains("create pod ×3: "), "{decided}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod cron_jobs;
 mod daemon_sets;
+mod decisions;
 mod desk;
 mod doctor;
 mod lists;

@@ -1,7 +1,7 @@
 //! `kubectl carillon dashboard`: who is answered, and what a browser shows.
 
 mod browser;
-mod serve;
+pub(crate) mod serve;
 
 use carillon_testbed::http;
 use carillon_tests::lab::lab;

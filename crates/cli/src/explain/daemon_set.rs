@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use carillon_plan::view::daemon_set::explain::{
     self, NodeExplanation, Place, PodThere, SetExplanation,
 };
+use carillon_plan::view::daemon_set::look::Look;
 use carillon_plan::view::daemon_set::progress::Progress;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -27,13 +28,13 @@ pub(super) async fn run(
     };
     let known = api.known(object, nodes).await?;
     tell_unknown(&known, screen);
-    let now = Timestamp::now();
+    let look = Look::at(&known, Timestamp::now());
     if names.is_empty() {
-        let all = explain::all(&known, now);
+        let all = explain::all(&look);
         if !screen.document(format, &all)? {
             let mut progress = Progress::of(&known.stored);
             if known.stored.set.native && known.pods.is_some() {
-                progress.look(&known, now);
+                progress.look(&look);
             }
             print_all(&all, &progress, (format, headers), screen)?;
         }
@@ -41,7 +42,7 @@ pub(super) async fn run(
     }
     let mut explained = Vec::new();
     for name in names {
-        let Some(one) = explain::node(&known, name, now) else {
+        let Some(one) = explain::node(&look, name) else {
             let others: Vec<String> = known.nodes.keys().map(ToString::to_string).collect();
             return Err(problem::no_such_node(name, &others));
         };

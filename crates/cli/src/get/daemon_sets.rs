@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use carillon_api::Refused;
+use carillon_plan::view::daemon_set::look::Look;
 use carillon_plan::view::daemon_set::progress::{Progress, Standing};
 use carillon_plan::view::daemon_set::read;
 use jiff::Timestamp;
@@ -27,7 +28,7 @@ pub(crate) async fn look(api: &Api, object: &Value, progress: &mut Progress) -> 
     if let Some(nodes) = api.nodes_if_allowed().await? {
         let known = api.known(object, nodes).await?;
         if known.pods.is_some() {
-            progress.look(&known, Timestamp::now());
+            progress.look(&Look::at(&known, Timestamp::now()));
         }
     }
     Ok(())

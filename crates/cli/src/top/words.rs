@@ -100,6 +100,7 @@ pub(super) fn note(view: &View, now: Timestamp) -> String {
     let list = |field: &str| head[field].as_array().map_or(&[][..], Vec::as_slice);
     let mut said = Vec::new();
     said.extend(list("sources").iter().find_map(unread));
+    said.extend(list("unreadable").first().map(text));
     said.extend(view.pace.as_ref().and_then(|pace| slow(pace, now)));
     if let Some(failure) = list("failures").first() {
         let nodes: Vec<String> = failure["nodes"]
@@ -189,4 +190,40 @@ pub(super) fn lines(head: &Value, now: Timestamp) -> String {
         ));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use carillon_dashboard::page::{Address, Page};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_noted_before_all_else() {
+        let noted = |head: Value| {
+            let mut view = View::new(Address::Overview);
+            view.show(Page { head, fleet: None });
+            note(&view, Timestamp::UNIX_EPOCH)
+        };
+        let failures = json!([{"count": 2, "sentence": "Failed: exit 1", "nodes": ["n1"]}]);
+        assert_eq!(
+            noted(json!({"failures": failures})),
+            "2× Failed: exit 1 (n1)"
+        );
+        let all = noted(json!({
+            "sources": [{"what": "nodes", "state": "notAllowed"}],
+            "unreadable": ["NodeResultSlice fix-0: state: Teleported"],
+            "failures": failures,
+        }));
+        let parts: Vec<&str> = all.split(SEPARATOR).collect();
+        assert_eq!(
+            parts,
+            [
+                "nodes: you may not read them",
+                "NodeResultSlice fix-0: state: Teleported",
+                "2× Failed: exit 1 (n1)"
+            ]
+        );
+    }
 }

@@ -22,15 +22,24 @@ export class ObjectPage {
     this.keys = SECTIONS.map(() => null);
     this.sections = SECTIONS.map(() => make("div"));
     this.clock = setInterval(() => this.told?.conditions && this.fill(this.told), FRESH);
-    this.parts = Object.fromEntries(["title", "buttons", "said", "counts", "tools", "grid", "rest"].map((name) => [name, make("div")]));
+    this.parts = Object.fromEntries(["title", "buttons", "said", "counts", "tools", "grid", "rest", "decisions"].map((name) => [name, make("div")]));
   }
 
   end() {
     this.asked = null;
     clearInterval(this.clock);
     this.scheme.removeEventListener("change", this.repaint);
+    this.endGrid();
+  }
+
+  endGrid() {
     this.grid?.end();
+    this.grid = null;
+    this.groupingsKey = null;
+    this.shown = null;
     document.getElementById("tip")?.remove();
+    this.parts.grid.replaceChildren();
+    this.parts.tools.replaceChildren();
   }
 
   head(told) {
@@ -48,10 +57,13 @@ export class ObjectPage {
       this.main.replaceChildren(...Object.values(this.parts));
       const side = (wanted) => make("section", {}, this.sections.filter((_, at) => SECTIONS[at][0] === wanted));
       this.parts.rest.replaceChildren(make("div.columns", {}, side("left"), side("right")));
+      this.parts.decisions.replaceChildren(make("h2", {}, "Decisions of the operator"), this.asking());
       this.built = true;
       const node = route().query.get("node");
       if (node) this.openNode(node);
     }
+    // Where nodes or results are no longer known, squares would say what nobody knows.
+    if (this.grid && !told.counts) this.endGrid();
     this.title(told);
     this.buttons(told);
     this.counts(told);
@@ -67,6 +79,7 @@ export class ObjectPage {
       make(tone, { id: "headline" }, told.deleting ? "Being deleted. " : "", told.headline,
         eta ? make("span.soft", { title: `probably between ${duration(earliest)} and ${duration(latest)}` },
           ` · about ${duration(eta)} left`) : ""),
+      told.next ? make("p", { id: "next" }, `Next: ${told.next}.`) : "",
     );
   }
 
@@ -173,6 +186,10 @@ export class ObjectPage {
   }
 
   fleet(told) {
+    if (!told.nodes.length) {
+      this.endGrid();
+      return;
+    }
     if (!this.grid) {
       const tip = make("div", { id: "tip", hidden: true });
       document.body.append(tip);
@@ -207,6 +224,21 @@ export class ObjectPage {
     // Of two that were asked about the last one counts, and none after the page has been left.
     if (this.asked === node) openSide(...answer);
     return null;
+  }
+
+  /** The operator is asked only when somebody wants to know. */
+  asking(label = "Ask it") {
+    const button = make("button", { id: "ask", onclick: () => this.askOperator(button) }, label);
+    return make("div.tools", {}, button);
+  }
+
+  async askOperator(button) {
+    button.disabled = true;
+    const { resource, namespace, name } = this.told;
+    const shown = await ask(`api/decisions?${new URLSearchParams({ resource, namespace, name })}`).then(
+      ({ decisions: all }) => decisions(all), (error) => make("pre.said.bad", { role: "status" }, error.message));
+    const [title] = this.parts.decisions.children;
+    refill(this.parts.decisions, title, this.asking("Ask again"), shown);
   }
 
   /** Only what has changed is written anew, or has an age that is no longer true. */
@@ -327,6 +359,15 @@ function events(all) {
   return [make("h2", {}, "Events"), table(["Last", "Reason", "Message"], all.map((one) => make("tr", {},
     make("td.nowrap", {}, age(one.last), one.count > 1 ? make("span.soft", {}, ` ×${one.count}`) : ""),
     make(one.type === "Warning" ? "td.care" : "td", {}, one.reason), make("td.words", {}, one.message))))];
+}
+
+function decisions(all) {
+  if (!all.length) return make("p.soft", { role: "status" }, "No operator remembers one: it is forgotten when the operator ends, and when many other objects were decided about since.");
+  return table(["Age", "What was to be done", "What became of it", "Looks again"], all.map((one) => make("tr", {},
+    make("td.nowrap", { title: one.time }, age(one.time), one.repeated ? make("span.soft", {}, ` ×${one.repeated + 1}`) : ""),
+    make("td.words", {}, one.steps.length ? one.steps.map((step) => make("div", {}, step)) : "nothing"),
+    make(one.bad ? "td.words.bad" : "td.words", {}, one.outcome),
+    make("td.nowrap", { title: one.wake }, one.wake ? `after ${duration((Date.parse(one.wake) - Date.parse(one.time)) / 1000)}` : "-"))));
 }
 
 /** `explain --node`. */

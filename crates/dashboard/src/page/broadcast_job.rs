@@ -54,6 +54,8 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress) -> Page {
     page["progress"] = json!(progress);
     if let Some(fleet) = &fleet {
         let all = explain::job(&known.family, job, &known.nodes);
+        let here = format!("kubectl carillon -n {} ", at.namespace);
+        page["next"] = all.next.replace("kubectl carillon ", &here).into();
         fleet.tell(all.groups, &labels, &mut page);
     }
     page["failures"] = failures(&known.family, &labels);

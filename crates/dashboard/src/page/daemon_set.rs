@@ -2,6 +2,7 @@
 
 use carillon_plan::view::daemon_set::explain;
 use carillon_plan::view::daemon_set::known::Known;
+use carillon_plan::view::daemon_set::look::Look;
 use carillon_plan::view::daemon_set::progress::Progress;
 use carillon_plan::view::daemon_set::read::{self, SelectedPod, SetPods, SetRevisions, StoredSet};
 use carillon_plan::view::daemon_set::squares::squares;
@@ -24,19 +25,20 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress, now: Timestamp) -> Pag
     if sources.loading() {
         return missing(at, &sources);
     }
+    let look = Look::at(&known, now);
     let mut progress = Progress::of(&known.stored);
     if known.stored.set.native && known.pods.is_some() {
-        progress.look(&known, now);
+        progress.look(&look);
     }
     // Without nodes or pods a square would say what nobody knows.
     let whole = known.pods.is_some() && cluster.nodes().reading().is_known();
-    let fleet = whole.then(|| Fleet::grouped(squares(&known, now), &known.nodes, &at.group));
+    let fleet = whole.then(|| Fleet::grouped(squares(&look), &known.nodes, &at.group));
     let mut page = head(cluster, at, &object, &mut sources);
     page["page"] = "daemonset".into();
     page["headline"] = progress.headline().into();
     page["progress"] = json!(progress);
     if let Some(fleet) = &fleet {
-        let all = explain::all(&known, now);
+        let all = explain::all(&look);
         fleet.tell(all.groups, &Labels::of(&known.nodes), &mut page);
     }
     page["revisions"] = revisions(&known, &progress);
@@ -64,7 +66,7 @@ pub(super) fn node(cluster: &Cluster, at: &ObjectAddress, node: &str, now: Times
     if let Some(why) = sources.not_allowed(&["nodes"]) {
         return Explained::NotAllowed(why);
     }
-    match explain::node(&known, node, now) {
+    match explain::node(&Look::at(&known, now), node) {
         Some(explained) => Explained::Node(json!(explained)),
         None => Explained::Missing,
     }

@@ -65,6 +65,34 @@ pub(super) async fn node(
 }
 
 #[derive(Deserialize)]
+pub(super) struct ObjectQuery {
+    resource: String,
+    namespace: String,
+    name: String,
+}
+
+/// The last decisions of the operator about an object.
+pub(super) async fn decisions(
+    State(server): State<Arc<Server>>,
+    Query(query): Query<ObjectQuery>,
+) -> Response {
+    let Some(resource) = Resource::of_name(&query.resource) else {
+        return no_such(&query.resource);
+    };
+    // Only of what is shown: with `-n` nothing is said of other namespaces.
+    let objects = server.cluster.all(resource);
+    let Some(object) = objects.get(&query.namespace, &query.name) else {
+        return no_such(&query.name);
+    };
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+    match timeout(LOADED_WITHIN, server.ask.decisions(uid.to_owned())).await {
+        Ok(Ok(decisions)) => Json(json!({"decisions": decisions})).into_response(),
+        Ok(Err(why)) => refused(StatusCode::BAD_GATEWAY, &why),
+        Err(_) => refused(StatusCode::GATEWAY_TIMEOUT, "the operator does not answer"),
+    }
+}
+
+#[derive(Deserialize)]
 pub(super) struct ActBody {
     verb: Verb,
     resource: String,

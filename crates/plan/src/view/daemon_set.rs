@@ -4,6 +4,7 @@ pub mod change;
 pub mod explain;
 pub mod history;
 pub mod known;
+pub mod look;
 pub mod preview;
 pub mod progress;
 pub mod read;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 pub(super) struct Desk {
     pub(super) cluster: Cluster,
-    _operator: Operator,
+    pub(super) operator: Operator,
 }
 
 pub(super) fn desk() -> &'static Desk {
@@ -32,10 +32,7 @@ pub(super) fn desk() -> &'static Desk {
             cluster.kubectl_ok(change).unwrap();
         }
         let operator = Operator::start(&cluster, &Options::new("operator")).unwrap();
-        Desk {
-            cluster,
-            _operator: operator,
-        }
+        Desk { cluster, operator }
     })
 }
 

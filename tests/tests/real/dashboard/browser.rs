@@ -16,7 +16,7 @@ use super::serve::Served;
 /// A cluster of its own: pages show all of it.
 struct Scene {
     cluster: Cluster,
-    _operator: Operator,
+    operator: Operator,
 }
 
 fn scene(name: &'static str) -> Scene {
@@ -30,10 +30,7 @@ fn scene(name: &'static str) -> Scene {
     }
     cluster.kubectl_ok(["cordon", "node-0007"]).unwrap();
     let operator = Operator::start(&cluster, &Options::new("operator")).unwrap();
-    Scene {
-        cluster,
-        _operator: operator,
-    }
+    Scene { cluster, operator }
 }
 
 impl Scene {
@@ -150,6 +147,12 @@ fn a_job_that_waits_for_a_person_is_resumed_by_a_click() {
         let headline = "document.querySelector('#headline').textContent";
         let paused = "Paused: node-0001 failed (exit 3)";
         page.until_is("it says why", headline, paused).await;
+        let next = page.text("#next").await;
+        let command = "kubectl carillon -n default resume fix";
+        assert!(
+            next.starts_with("Next: ") && next.contains(command),
+            "{next}"
+        );
         page.click("[data-verb=resume]").await;
         page.accept().await;
         let said = "document.querySelector('.said')?.textContent";
@@ -269,6 +272,39 @@ fn a_page_outlives_a_restart_of_the_api_server() {
         page.until_is("it goes on by itself", headline, "Complete")
             .await;
         page.until_is("and says that it is live", link, "live")
+            .await;
+    });
+}
+
+#[test]
+#[ignore = "needs chromium: cargo xtask test --only browser"]
+fn the_page_asks_the_operator_what_it_decided_and_says_why_nobody_could_be_asked() {
+    let scene = scene("web-decisions");
+    let bench = scene.bench();
+    bench.apply(&bench.job("fix", &three_failures(), &go_on()));
+    bench.wait("fix", "Complete");
+    let asked = "document.querySelector('#ask').closest('div').parentElement.innerText";
+    let says = |words: &'static str| {
+        move |told: &Value| told.as_str().is_some_and(|told| told.contains(words))
+    };
+    let alone = Served::start(&scene.cluster, &[]);
+    Page::open(&alone, JOB, async |page| {
+        page.until("the button is there", asked, says("Ask it"))
+            .await;
+        page.click("#ask").await;
+        let hint = "the cluster has no pod of an operator with debug pages";
+        page.until("it says whom it looked for", asked, says(hint))
+            .await;
+    });
+    let address = format!("--debug-address=127.0.0.1:{}", scene.operator.debug_port);
+    let served = Served::start(&scene.cluster, &[&address]);
+    Page::open(&served, JOB, async |page| {
+        page.until("the button is there", asked, says("Ask it"))
+            .await;
+        page.click("#ask").await;
+        page.until("pods were created", asked, says("create pod ×7: "))
+            .await;
+        page.until("it can be asked again", asked, says("Ask again"))
             .await;
     });
 }

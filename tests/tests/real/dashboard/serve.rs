@@ -111,7 +111,7 @@ pub(super) fn post(served: &Served, job: &Value, verb: &str) -> String {
 }
 
 /// The kubeconfig of somebody who may look at BroadcastJobs of the namespace and do nothing.
-pub(super) fn viewer(bench: &Bench<'_>) -> PathBuf {
+pub(crate) fn viewer(bench: &Bench<'_>) -> PathBuf {
     let resources = "--resource=broadcastjobs.carillon.dev,noderesultslices.carillon.dev";
     let account = format!("--serviceaccount={}:viewer", bench.name);
     for args in [

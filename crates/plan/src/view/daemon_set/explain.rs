@@ -1,19 +1,17 @@
 //! Whether a node has a pod of a DaemonSet, whether it should, and what it waits for.
 
-use std::collections::BTreeSet;
-
 use carillon_api::names::STATE_PREPARING_DELETE;
 use jiff::{Timestamp, Unit};
 use serde::Serialize;
 
-use super::known::{CurrentRevision, Known};
+use super::look::Look;
 use super::short;
 use crate::daemon_set::backoff::over_at;
 use crate::daemon_set::lifecycle::{hooks, is_preparing};
-use crate::daemon_set::on_nodes::{OnNode, OnNodes, desired};
-use crate::daemon_set::progress::{PARTITION, POD_NAME_TAKEN, Stands, kept_by_partition, stands};
+use crate::daemon_set::on_nodes::{OnNode, desired};
+use crate::daemon_set::progress::{PARTITION, POD_NAME_TAKEN};
 use crate::daemon_set::rolling_update::is_updated;
-use crate::daemon_set::should_run::{CHECKS, ShouldRun};
+use crate::daemon_set::should_run::CHECKS;
 use crate::daemon_set::spec::Update;
 use crate::daemon_set::{Budget, DaemonSet, pod_changes};
 use crate::pod::PodPhase;
@@ -97,97 +95,8 @@ pub struct SetExplanation {
     pub groups: Vec<Group<Place>>,
 }
 
-/// A DaemonSet looked at once.
-pub(super) struct Look<'a> {
-    pub known: &'a Known,
-    pub set: &'a DaemonSet,
-    pub current: CurrentRevision,
-    pub nodes: OnNodes<'a>,
-    /// Nodes whose turn would come, and that the partition keeps. Nodes are updated by name, so they are the last ones.
-    by_partition: BTreeSet<&'a str>,
-    pub now: Timestamp,
-}
-
-impl<'a> Look<'a> {
-    pub(super) fn at(known: &'a Known, now: Timestamp) -> Self {
-        let current = known.current();
-        let nodes = known.survey(&current);
-        let mut look = Self {
-            known,
-            set: &known.stored.set,
-            current,
-            nodes,
-            by_partition: BTreeSet::new(),
-            now,
-        };
-        let stands = |node: &OnNode<'_>| node.runs().then(|| look.stands(node));
-        let in_turn = look.nodes.iter();
-        let in_turn: Vec<&str> = in_turn
-            .filter(|(_, node)| stands(node) == Some(Stands::InTurn))
-            .map(|(name, _)| *name)
-            .collect();
-        let kept = look.nodes.values();
-        let kept = kept.filter(|node| matches!(stands(node), Some(Stands::Kept(_))));
-        let counts = (in_turn.len(), kept.count());
-        let last = kept_by_partition(look.set, desired(&look.nodes), counts);
-        look.by_partition = in_turn.into_iter().rev().take(last).collect();
-        look
-    }
-
-    fn stands(&self, node: &OnNode<'_>) -> Stands {
-        stands(self.set, node, (&self.current.hash, self.now))
-    }
-
-    /// Where a node stands, and why.
-    pub(super) fn place(&self, name: &str, node: &OnNode<'_>) -> (Place, &'static str) {
-        let there = !node.pods.is_empty();
-        match node.should {
-            None => (Place::Gone, "NodeGone"),
-            Some(ShouldRun::OnlyIfThere(refusal)) if there => (Place::Stays, refusal.reason()),
-            Some(ShouldRun::No(refusal) | ShouldRun::OnlyIfThere(refusal)) => {
-                (Place::Refused, refusal.reason())
-            }
-            Some(ShouldRun::Yes) if self.known.pods.is_none() => (Place::Unknown, ""),
-            Some(ShouldRun::Yes) => match self.stands(node) {
-                Stands::Updated => (Place::Updated, ""),
-                Stands::InTurn if self.by_partition.contains(name) => (Place::Kept, PARTITION),
-                Stands::InTurn if self.set.spec.paused => (Place::InTurn, "Paused"),
-                Stands::InTurn => (Place::InTurn, ""),
-                Stands::Kept(field) => (Place::Kept, field),
-                Stands::Excused(why) => (Place::Excused, why),
-                Stands::Stuck(why) | Stands::Holding(why) => (Place::Waiting, self.told(name, why)),
-            },
-        }
-    }
-
-    /// Why a node waits, as the status says it where only the controller can know.
-    fn told(&self, name: &str, why: &'static str) -> &'static str {
-        let status = &self.set.status;
-        let mut told = status.waiting_for.iter();
-        let is_taken = told.any(|told| {
-            told.reason == POD_NAME_TAKEN && told.sample.iter().any(|node| node == name)
-        });
-        // With a surge a node with its old pod may need a second name.
-        let needs_a_name = why == "PodMissing" || self.set.spec.update.may_surge();
-        if is_taken && needs_a_name {
-            POD_NAME_TAKEN
-        } else {
-            why
-        }
-    }
-
-    /// What decides that a node should have no pod.
-    pub(super) fn refusal(node: &OnNode<'_>) -> String {
-        match node.should {
-            Some(ShouldRun::No(refusal) | ShouldRun::OnlyIfThere(refusal)) => refusal.to_string(),
-            _ => String::new(),
-        }
-    }
-}
-
 /// Explains all nodes.
-pub fn all(known: &Known, now: Timestamp) -> SetExplanation {
-    let look = Look::at(known, now);
+pub fn all(look: &Look<'_>) -> SetExplanation {
     let mut groups = Groups::default();
     for (name, node) in &look.nodes {
         let (place, reason) = look.place(name, node);
@@ -204,8 +113,7 @@ pub fn all(known: &Known, now: Timestamp) -> SetExplanation {
 }
 
 /// Explains one node. `None`: there is no such node, and no pod on one.
-pub fn node(known: &Known, name: &str, now: Timestamp) -> Option<NodeExplanation> {
-    let look = Look::at(known, now);
+pub fn node(look: &Look<'_>, name: &str) -> Option<NodeExplanation> {
     let node = look.nodes.get(name)?;
     let (place, reason) = look.place(name, node);
     let owner = &look.set.meta.owner;
@@ -219,8 +127,8 @@ pub fn node(known: &Known, name: &str, now: Timestamp) -> Option<NodeExplanation
         checks: node
             .row
             .map_or_else(Vec::new, |row| check_all(&CHECKS, wish, name, row)),
-        pods: pods(&look, node),
-        next: next(&look, name, node, (place, reason)),
+        pods: pods(look, node),
+        next: next(look, name, node, (place, reason)),
     })
 }
 
@@ -431,6 +339,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::view::daemon_set::known::Known;
     use crate::view::daemon_set::samples::{at, known, lines, nodes, object, pod, revision};
 
     /// Seven nodes in mid-update: n1 is updated, n2 not ready, n3 to n5 wait, n6 is tainted, n7 too and has a pod.
@@ -447,7 +356,7 @@ mod tests {
     }
 
     fn groups(known: &Known) -> Vec<String> {
-        let all = all(known, at(60));
+        let all = all(&Look::at(known, at(60)));
         assert_eq!(all.nodes, 7);
         lines(&all.groups)
     }
@@ -510,7 +419,7 @@ mod tests {
     fn of_one_node_it_is_said_what_happens_next() {
         let says = |strategy: Value, name: &str| {
             let known = world(&json!({"updateStrategy": strategy}));
-            node(&known, name, at(60)).map(|found| found.next)
+            node(&Look::at(&known, at(60)), name).map(|found| found.next)
         };
         let plain = |name| says(json!({}), name).unwrap();
         assert_eq!(
@@ -544,7 +453,7 @@ mod tests {
             let pods = known.pods.as_mut().unwrap();
             let pod = pods.owned.get_mut("agent-n2").unwrap();
             (pod.phase, pod.ready) = (PodPhase::read(phase), None);
-            node(&known, "n2", at(second)).unwrap().next
+            node(&Look::at(&known, at(second)), "n2").unwrap().next
         };
         let waits = says("Failed", 60);
         let latest = format!("{} at the latest", at(10 + 15 * 60));
@@ -560,7 +469,7 @@ mod tests {
     fn what_only_the_controller_can_know_is_taken_from_the_status() {
         let mut known = world(&json!({}));
         known.pods.as_mut().unwrap().owned.remove("agent-n2");
-        let next = |known: &Known| node(known, "n2", at(60)).unwrap();
+        let next = |known: &Known| node(&Look::at(known, at(60)), "n2").unwrap();
         assert_eq!(next(&known).reason, "PodMissing");
         let status =
             json!({"waitingFor": [{"reason": "PodNameTaken", "count": 1, "sample": ["n2"]}]});
@@ -592,7 +501,7 @@ mod tests {
         let mut ended = pods.remove("agent-n2").unwrap();
         (ended.phase, ended.deletion) = (PodPhase::Failed, Some(at(30)));
         pods.insert(name.clone().into(), ended);
-        let found = node(&known, "n2", at(60)).unwrap();
+        let found = node(&Look::at(&known, at(60)), "n2").unwrap();
         assert_eq!(found.reason, "PodTerminating");
         assert!(found.next.ends_with(&name), "{}", found.next);
     }
@@ -601,7 +510,7 @@ mod tests {
     fn a_node_passes_its_checks_exactly_if_it_should_have_a_pod() {
         let known = world(&json!({}));
         for n in 1..=7 {
-            let found = node(&known, &format!("n{n}"), at(60)).unwrap();
+            let found = node(&Look::at(&known, at(60)), &format!("n{n}")).unwrap();
             let passes = found.checks.iter().all(|check| check.passed);
             let runs = !matches!(found.place, Place::Stays | Place::Refused);
             assert_eq!(passes, runs, "{found:?}");
@@ -610,7 +519,7 @@ mod tests {
 
     #[test]
     fn pods_are_told_with_the_number_of_their_revision() {
-        let found = node(&world(&json!({})), "n3", at(60)).unwrap();
+        let found = node(&Look::at(&world(&json!({})), at(60)), "n3").unwrap();
         let pod = &found.pods[0];
         assert_eq!(
             (pod.number, pod.current, pod.state),
@@ -631,7 +540,7 @@ mod tests {
         told["metadata"]["finalizers"] = json!(["c/d", "e/f"]);
         let revisions = [revision(1, "old"), revision(2, "new")];
         let known = known(&set, &revisions, &[told], &nodes(1, 2));
-        let found = node(&known, "n1", at(60)).unwrap();
+        let found = node(&Look::at(&known, at(60)), "n1").unwrap();
         assert_eq!(
             (found.place, &*found.reason),
             (Place::Waiting, "PreDeleteHook")

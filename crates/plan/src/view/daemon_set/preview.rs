@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::explain::{Look, at_a_time};
+use super::explain::at_a_time;
 use super::known::Known;
+use super::look::Look;
 use crate::daemon_set::DaemonSet;
 use crate::daemon_set::lifecycle::waits;
 use crate::daemon_set::on_nodes::{OnNode, desired};

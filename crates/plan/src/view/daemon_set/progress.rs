@@ -5,7 +5,7 @@ use carillon_api::condition::{reasons, types};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::known::Known;
+use super::look::Look;
 use super::read::StoredSet;
 use super::resource;
 use crate::condition;
@@ -113,11 +113,11 @@ impl Progress {
     }
 
     /// Looks at pods and nodes for what the status of a native DaemonSet does not say.
-    pub fn look(&mut self, known: &Known, now: Timestamp) {
-        let current = known.current();
-        let on_nodes = known.survey(&current);
-        let told = told(&known.snapshot(), &on_nodes, (&current.hash, now));
-        self.revision = Some(current.hash);
+    pub fn look(&mut self, at: &Look<'_>) {
+        let known = at.known;
+        let hash = &at.current.hash;
+        let told = told(&known.snapshot(), &at.nodes, (hash, at.now));
+        self.revision = Some(hash.clone());
         self.waiting_for = told.waiting_for;
         self.excused = told.excused;
         self.refused = told.refused;

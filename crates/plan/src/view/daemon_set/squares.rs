@@ -1,14 +1,11 @@
 //! The squares of a DaemonSet: one for each node that `explain` counts.
 
-use jiff::Timestamp;
-
-use super::explain::{Look as At, Place};
-use super::known::Known;
+use super::explain::Place;
+use super::look::Look as At;
 use crate::view::squares::{Class, Look, Square};
 
 /// One square for each node.
-pub fn squares(known: &Known, now: Timestamp) -> Vec<Square> {
-    let at = At::at(known, now);
+pub fn squares(at: &At<'_>) -> Vec<Square> {
     let squares = at.nodes.iter().map(|(name, node)| {
         let (place, reason) = at.place(name, node);
         let look = Look {

@@ -1,6 +1,7 @@
 //! Operators that the chart has installed: Deployments, what they serve, and whether two serve the same.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -17,6 +18,8 @@ pub const SELECTOR: &str = "app.kubernetes.io/component=operator";
 const LABELS: [&str; 2] = ["app.kubernetes.io/part-of", "app.kubernetes.io/name"];
 const VERSION: &str = "app.kubernetes.io/version";
 const OURS: &str = "carillon";
+/// Default of the flag.
+const DEBUG_ADDRESS: &str = "127.0.0.1:8081";
 
 /// An operator, as its Deployment has it.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
@@ -140,6 +143,14 @@ struct Settings<'a> {
     unread: Vec<&'a str>,
     /// There are variables of which not even the names are here.
     unnamed: bool,
+}
+
+/// Where the debug pages of a pod of an operator are: its port. `None`: the pod has none, or is no operator's.
+pub fn debug_port(pod: &Value) -> Option<u16> {
+    let container = list(&pod["spec"]["containers"]).find(|container| container["name"] == OURS)?;
+    let settings = Settings::read(container, "");
+    let address = settings.get("debug-address").unwrap_or(DEBUG_ADDRESS);
+    Some(address.parse::<SocketAddr>().ok()?.port())
 }
 
 /// The settings that are looked at here.

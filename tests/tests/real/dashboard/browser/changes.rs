@@ -74,8 +74,12 @@ fn results_that_this_version_cannot_read_are_told_and_no_square_is_made_up() {
         page.until_is("all nodes are counted", total, "8 nodes")
             .await;
         let slice = bench.kubectl(&["get", "nrs", "-o", "name"]);
-        let later = r#"[{"op": "replace", "path": "/results/0/state", "value": "Teleported"}]"#;
-        bench.kubectl(&["patch", slice.trim(), "--type=json", "-p", later]);
+        let store = |state: &str| {
+            let patch = json!([{"op": "replace", "path": "/results/0/state", "value": state}]);
+            let patch = patch.to_string();
+            bench.kubectl(&["patch", slice.trim(), "--type=json", "-p", &patch]);
+        };
+        store("Teleported");
         let notice = "document.querySelector('#notice').innerText";
         page.until("it says what it cannot read", notice, |notice| {
             let notice = notice.as_str().unwrap_or_default();
@@ -83,8 +87,23 @@ fn results_that_this_version_cannot_read_are_told_and_no_square_is_made_up() {
         })
         .await;
         page.until_is("it counts nothing", total, "").await;
-        let squares = "carillon.view.grid.nodes.length";
-        page.until("it draws nothing", squares, |squares| *squares == 0)
+        let grids = "document.querySelectorAll('#grid').length";
+        page.until("it draws nothing", grids, |grids| *grids == 0)
+            .await;
+        store("Succeeded");
+        page.until_is("all nodes are counted again", total, "8 nodes")
+            .await;
+        page.until("and drawn", "carillon.view.grid?.nodes.length", |drawn| {
+            *drawn == 8
+        })
+        .await;
+        // While nobody sees the tab it follows nothing.
+        page.eval(&seen(false)).await;
+        store("Teleported");
+        page.eval(&seen(true)).await;
+        page.until_is("what was counted before is gone", total, "")
+            .await;
+        page.until("and what was drawn", grids, |grids| *grids == 0)
             .await;
         page.reload().await;
         let side = "document.querySelector('#node').innerText";
@@ -94,6 +113,15 @@ fn results_that_this_version_cannot_read_are_told_and_no_square_is_made_up() {
         })
         .await;
     });
+}
+
+/// Somebody goes to another tab, or comes back.
+fn seen(is: bool) -> String {
+    format!(
+        "Object.defineProperty(document, 'hidden', {{value: {}, configurable: true}}), \
+         document.dispatchEvent(new Event('visibilitychange'))",
+        !is
+    )
 }
 
 fn retry(bench: &Bench<'_>) {
