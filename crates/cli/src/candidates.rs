@@ -67,6 +67,18 @@ pub(crate) fn jobs_crons_and_sets() -> Vec<CompletionCandidate> {
     })
 }
 
+/// Names of the jobs of the namespace and then of its DaemonSets, and of its CronJobs with their kind.
+pub(crate) fn what_is_decided_about() -> Vec<CompletionCandidate> {
+    names(async |api| {
+        let jobs = api.jobs(false).await.unwrap_or_default();
+        let mut found: Vec<String> = jobs.iter().map(name_of).collect();
+        add(&mut found, api.names_of_both(&SETS).await);
+        let crons = api.cron_names().await.into_iter();
+        found.extend(crons.map(|name| format!("cronjob/{name}")));
+        Ok(found)
+    })
+}
+
 /// Names of the namespaces.
 pub(crate) fn namespaces() -> Vec<CompletionCandidate> {
     names(async |api| Ok(api.namespaces().await?))

@@ -54,6 +54,15 @@ impl Global {
         )
     }
 
+    /// The same without the namespace.
+    pub(crate) fn elsewhere(&self) -> String {
+        let flags = Self {
+            namespace: None,
+            ..self.clone()
+        };
+        flags.repeated()
+    }
+
     /// The same for helm, which can choose no cluster and no user of a kubeconfig.
     pub(crate) fn repeated_for_helm(&self) -> String {
         self.written(

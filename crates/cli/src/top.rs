@@ -78,8 +78,12 @@ async fn watch(global: &Global, args: &Top, screen: &mut Screen) -> Result<u8> {
     };
     // Without a name it shows what `dashboard` does: all namespaces, unless one is named.
     let cluster = match &at {
-        Address::Object(at) => Cluster::new(api.watching(), Some(at.namespace.clone())),
-        _ => Cluster::new(api.watching(), global.namespace.clone()),
+        Address::Object(at) => Cluster::new(
+            api.watching(),
+            Some(at.namespace.clone()),
+            global.elsewhere(),
+        ),
+        _ => Cluster::new(api.watching(), global.namespace.clone(), global.elsewhere()),
     };
     match screen.paint() {
         Some((color, unicode)) => {

@@ -169,6 +169,8 @@ pub struct Cluster {
     client: Client,
     /// The namespace that is looked at; all of them when `None`.
     namespace: Option<String>,
+    /// What a command needs to mean this cluster: `--context prod`; may be empty.
+    flags: String,
     objects: Registry<Object>,
     slices: Registry<Result<Slice, String>>,
     attempts: Registry<Attempt>,
@@ -187,11 +189,13 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Looks at a namespace, or at all of them. Nothing is read before somebody asks.
-    pub fn new(client: Client, namespace: Option<String>) -> Arc<Self> {
+    /// Looks at a namespace, or at all of them. Nothing is read before somebody asks. A command that is offered has
+    /// these flags.
+    pub fn new(client: Client, namespace: Option<String>, flags: String) -> Arc<Self> {
         Arc::new(Self {
             client,
             namespace,
+            flags,
             objects: Registry::new(|object| Some(Arc::new(object))),
             slices: Registry::new(|object| Some(read::slice(&object))),
             attempts: Registry::new(|pod| Some(attempt(&pod))),
@@ -205,6 +209,15 @@ impl Cluster {
     /// The namespace that is looked at; all of them when `None`.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
+    }
+
+    /// How a command begins that is about an object of a namespace here.
+    pub fn command(&self, namespace: &str) -> String {
+        let flags = match &*self.flags {
+            "" => String::new(),
+            flags => format!(" {flags}"),
+        };
+        format!("kubectl carillon{flags} -n {namespace}")
     }
 
     /// Tells of each change of a table.

@@ -122,11 +122,11 @@ pub fn pace(cluster: &Cluster, address: &Address) -> Option<Pace> {
     }
 }
 
-/// What is known of one node of an object.
+/// What is known of something that was asked about.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Explained {
-    /// As `explain --node -o json` answers.
-    Node(Value),
+pub enum Explained<T = Value> {
+    /// The answer: of a node as `explain --node -o json` has it.
+    Known(T),
     /// There is no such object, or no such node in it.
     Missing,
     /// What it would be made from is being read.
@@ -143,6 +143,23 @@ pub fn explain(cluster: &Cluster, at: &ObjectAddress, node: &str, now: Timestamp
         BROADCAST_JOBS => broadcast_job::node(cluster, at, node, now),
         DAEMON_SETS | NATIVE_DAEMON_SETS => daemon_set::node(cluster, at, node, now),
         _ => Explained::Missing,
+    }
+}
+
+/// The uid of an object.
+pub fn uid(cluster: &Cluster, at: &ObjectAddress) -> Explained<String> {
+    let objects = cluster.all(at.resource);
+    let found = objects.get(&at.namespace, &at.name);
+    match (found, objects.reading()) {
+        (Some(object), _) => {
+            let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+            Explained::Known(uid.to_owned())
+        }
+        (None, Reading::NotAllowed) => {
+            Explained::NotAllowed(format!("you may not list {}", at.resource.name()))
+        }
+        (None, reading) if reading.is_loading() => Explained::Loading,
+        (None, _) => Explained::Missing,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carillon_dashboard::decisions::Ask;
-use carillon_plan::view::decision::Decision;
+use carillon_plan::view::decision::Answers;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -17,7 +17,7 @@ pub(super) struct AskOperators {
 }
 
 impl Ask for AskOperators {
-    fn decisions(&self, uid: String) -> BoxFuture<'_, Result<Vec<Decision>, String>> {
+    fn decisions(&self, uid: String) -> BoxFuture<'_, Result<Answers, String>> {
         async move {
             let decisions = self.api.decisions(&uid, &self.of).await;
             decisions.map_err(|error| format!("{error:#}"))

@@ -1,10 +1,8 @@
 //! `explain` of a DaemonSet.
 
 use anyhow::{Result, bail};
-use carillon_plan::view::daemon_set::explain::{
-    self, NodeExplanation, Place, PodThere, SetExplanation,
-};
-use carillon_plan::view::daemon_set::look::Look;
+use carillon_plan::view::daemon_set::explain::{self, NodeExplanation, PodThere, SetExplanation};
+use carillon_plan::view::daemon_set::look::{Look, Place};
 use carillon_plan::view::daemon_set::progress::Progress;
 use jiff::Timestamp;
 use serde_json::Value;

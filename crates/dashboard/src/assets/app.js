@@ -103,7 +103,7 @@ export function sources(told, unreadable = []) {
   return [...lines, ...unreadable].join("\n");
 }
 
-function closeSide() {
+export function closeSide() {
   if (side.hidden) return;
   side.hidden = true;
   side.replaceChildren();

@@ -2,7 +2,7 @@
 
 import { CLASSES, address, age, bar, duration, link, make, printable, refill, runAddress, words } from "./dom.js";
 import { Grid, sample } from "./grid.js";
-import { ask, openSide, remember, route, say, sources, tell } from "./app.js";
+import { ask, closeSide, openSide, remember, route, say, sources, tell } from "./app.js";
 import { outcomeWords, strip } from "./runs.js";
 
 const sum = (counts) => CLASSES.reduce((all, name) => all + counts[name], 0);
@@ -21,7 +21,7 @@ export class ObjectPage {
     this.scheme.addEventListener("change", this.repaint);
     this.keys = SECTIONS.map(() => null);
     this.sections = SECTIONS.map(() => make("div"));
-    this.clock = setInterval(() => this.told?.conditions && this.fill(this.told), FRESH);
+    this.clock = setInterval(() => this.told?.conditions && this.refresh(this.told), FRESH);
     this.parts = Object.fromEntries(["title", "buttons", "said", "counts", "tools", "grid", "rest", "decisions"].map((name) => [name, make("div")]));
   }
 
@@ -30,6 +30,13 @@ export class ObjectPage {
     clearInterval(this.clock);
     this.scheme.removeEventListener("change", this.repaint);
     this.endGrid();
+  }
+
+  forget() {
+    this.answered = null;
+    this.asked = null;
+    this.parts.said.replaceChildren();
+    closeSide();
   }
 
   endGrid() {
@@ -43,6 +50,9 @@ export class ObjectPage {
   }
 
   head(told) {
+    // Another object of the same name: what was said of the one before is not true of it.
+    if (this.uid && told.uid && this.uid !== told.uid) this.forget();
+    this.uid = told.uid ?? this.uid;
     this.told = told;
     document.title = `${told.name} · Carillon`;
     document.getElementById("scope").textContent = "";
@@ -57,7 +67,6 @@ export class ObjectPage {
       this.main.replaceChildren(...Object.values(this.parts));
       const side = (wanted) => make("section", {}, this.sections.filter((_, at) => SECTIONS[at][0] === wanted));
       this.parts.rest.replaceChildren(make("div.columns", {}, side("left"), side("right")));
-      this.parts.decisions.replaceChildren(make("h2", {}, "Decisions of the operator"), this.asking());
       this.built = true;
       const node = route().query.get("node");
       if (node) this.openNode(node);
@@ -68,7 +77,12 @@ export class ObjectPage {
     this.buttons(told);
     this.counts(told);
     this.groupings(told);
+    this.refresh(told);
+  }
+
+  refresh(told) {
     this.fill(told);
+    this.decisions(told);
   }
 
   title(told) {
@@ -89,7 +103,8 @@ export class ObjectPage {
     this.buttonsKey = key;
     const offered = told.verbs.map((one) => make("button", {
       "data-verb": one.verb,
-      disabled: !told.acts || !one.offered || this.busy,
+      disabled: !told.acts || !one.offered,
+      "aria-disabled": String(!!this.busy),
       title: told.acts ? one.why : "Read only: start it with kubectl carillon dashboard --actions",
       onclick: () => this.act(one),
     }, one.label));
@@ -97,6 +112,7 @@ export class ObjectPage {
   }
 
   async act(one) {
+    if (this.busy) return;
     const { resource, namespace, name, uid, generation } = this.told;
     if (!confirm(`${one.label}: ${this.told.kind} ${name} in namespace ${namespace}?`)) return;
     this.busy = true;
@@ -227,18 +243,28 @@ export class ObjectPage {
   }
 
   /** The operator is asked only when somebody wants to know. */
-  asking(label = "Ask it") {
-    const button = make("button", { id: "ask", onclick: () => this.askOperator(button) }, label);
-    return make("div.tools", {}, button);
+  async askOperator() {
+    if (this.isAsking) return;
+    this.isAsking = true;
+    this.decisions(this.told);
+    say("Asking the operator");
+    const { resource, namespace, name, uid } = this.told;
+    const answer = await ask(`api/decisions?${new URLSearchParams({ resource, namespace, name, uid })}`).catch(
+      (error) => ({ error: error.message }));
+    this.isAsking = false;
+    if (this.told.uid === uid) this.answered = answer;
+    this.decisions(this.told);
+    say(answer.error ?? `${answer.decisions.length} decisions`);
   }
 
-  async askOperator(button) {
-    button.disabled = true;
-    const { resource, namespace, name } = this.told;
-    const shown = await ask(`api/decisions?${new URLSearchParams({ resource, namespace, name })}`).then(
-      ({ decisions: all }) => decisions(all), (error) => make("pre.said.bad", { role: "status" }, error.message));
-    const [title] = this.parts.decisions.children;
-    refill(this.parts.decisions, title, this.asking("Ask again"), shown);
+  decisions(told) {
+    const key = JSON.stringify([this.answered, this.isAsking, Math.floor(Date.now() / FRESH)]);
+    if (key === this.decisionsKey) return;
+    this.decisionsKey = key;
+    const label = this.isAsking ? "Asking …" : this.answered ? "Ask again" : "Ask the operator";
+    refill(this.parts.decisions, make("h2", {}, "Decisions of the operator"),
+      make("div.tools", {}, make("button", { id: "ask", "aria-disabled": String(!!this.isAsking), onclick: () => this.askOperator() }, label)),
+      ...(this.answered ? decided(this.answered) : []));
   }
 
   /** Only what has changed is written anew, or has an age that is no longer true. */
@@ -361,13 +387,18 @@ function events(all) {
     make(one.type === "Warning" ? "td.care" : "td", {}, one.reason), make("td.words", {}, one.message))))];
 }
 
-function decisions(all) {
-  if (!all.length) return make("p.soft", { role: "status" }, "No operator remembers one: it is forgotten when the operator ends, and when many other objects were decided about since.");
-  return table(["Age", "What was to be done", "What became of it", "Looks again"], all.map((one) => make("tr", {},
-    make("td.nowrap", { title: one.time }, age(one.time), one.repeated ? make("span.soft", {}, ` ×${one.repeated + 1}`) : ""),
-    make("td.words", {}, one.steps.length ? one.steps.map((step) => make("div", {}, step)) : "nothing"),
+function decided({ error, decisions: all, asked, silent, unreadable }) {
+  if (error) return [make("pre.said.bad", {}, error)];
+  const notes = silent.map((one) => make("p.care", {}, `Not asked: ${one}`));
+  if (unreadable) notes.push(make("p.care", {}, `${unreadable} decisions cannot be read by this version.`));
+  if (!all.length) return [...notes, make("p.soft", {}, `None is remembered by ${asked.join(", ")}. It forgets when it ends, and when it decides about many others.`)];
+  const several = asked.length > 1;
+  return [...notes, table(["Age", "What was to be done", "What became of it", "Looks again", ...(several ? ["Told by"] : [])], all.map((one) => make("tr", {},
+    make("td.nowrap", { title: one.time }, age(one.time)),
+    make("td.words", {}, one.steps.length ? one.steps.map((step) => make("div", {}, step)) : one.repeated ? `nothing, ${one.repeated + 1} times` : "nothing"),
     make(one.bad ? "td.words.bad" : "td.words", {}, one.outcome),
-    make("td.nowrap", { title: one.wake }, one.wake ? `after ${duration((Date.parse(one.wake) - Date.parse(one.time)) / 1000)}` : "-"))));
+    make("td.nowrap", { title: one.wake }, one.wake ? `after ${duration((Date.parse(one.wake) - Date.parse(one.time)) / 1000)}` : "-"),
+    several ? make("td.words", {}, one.toldBy) : null)))];
 }
 
 /** `explain --node`. */
@@ -389,7 +420,7 @@ function explained(one, told) {
     make("tr", {}, make("td.words", {}, pod.name), make("td", {}, pod.state),
       make("td", {}, pod.number ?? pod.revision, pod.current ? make("span.good", {}, " current") : ""), make("td.number", {}, age(pod.created))))));
   if (one.attempts?.length) parts.push(make("h2", {}, "Its log"),
-    make("pre", {}, `kubectl carillon -n ${printable(told.namespace)} logs ${printable(told.name)} --node ${printable(one.nodeName)}`));
+    make("pre", {}, `${printable(told.command)} logs ${printable(told.name)} --node ${printable(one.nodeName)}`));
   if (one.checks?.length) {
     parts.push(make("h2", {}, "Checks"), table(["Check", "Result", "Found"], one.checks.map((check) => make("tr", {},
       make("td", {}, check.check), make(check.passed ? "td.good" : "td.bad", {}, check.passed ? "pass" : "FAIL"),

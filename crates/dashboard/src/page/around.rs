@@ -25,6 +25,7 @@ pub(super) fn head(
         "namespace": meta["namespace"],
         "name": meta["name"],
         "uid": meta["uid"],
+        "command": cluster.command(&at.namespace),
         "generation": meta["generation"],
         "created": meta["creationTimestamp"],
         "deleting": meta["deletionTimestamp"].is_string(),

@@ -54,7 +54,7 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress) -> Page {
     page["progress"] = json!(progress);
     if let Some(fleet) = &fleet {
         let all = explain::job(&known.family, job, &known.nodes);
-        let here = format!("kubectl carillon -n {} ", at.namespace);
+        let here = format!("{} ", cluster.command(&at.namespace));
         page["next"] = all.next.replace("kubectl carillon ", &here).into();
         fleet.tell(all.groups, &labels, &mut page);
     }
@@ -90,7 +90,7 @@ pub(super) fn node(cluster: &Cluster, at: &ObjectAddress, node: &str, now: Times
     let job = read::job(&known.object).job;
     let row = known.nodes.get(node);
     match explain::node(&known.family, &job, node, row, now) {
-        Some(explained) => Explained::Node(json!(explained)),
+        Some(explained) => Explained::Known(json!(explained)),
         None => Explained::Missing,
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn node(cluster: &Cluster, at: &ObjectAddress, node: &str, now: Times
         return Explained::NotAllowed(why);
     }
     match explain::node(&Look::at(&known, now), node) {
-        Some(explained) => Explained::Node(json!(explained)),
+        Some(explained) => Explained::Known(json!(explained)),
         None => Explained::Missing,
     }
 }

@@ -54,8 +54,12 @@ impl Guard {
         headers: &HeaderMap,
     ) -> Option<(StatusCode, &'static str)> {
         let text = |name: &header::HeaderName| headers.get(name).map(HeaderValue::as_bytes);
-        let port = self.port;
-        let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
+        // Browsers leave the port of http out.
+        let port = match self.port {
+            80 => String::new(),
+            port => format!(":{port}"),
+        };
+        let hosts = [format!("127.0.0.1{port}"), format!("localhost{port}")];
         // A name of somebody else's that leads here is not us.
         let host = text(&header::HOST);
         if !hosts.iter().any(|name| host == Some(name.as_bytes())) {

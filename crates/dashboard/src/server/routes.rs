@@ -19,6 +19,8 @@ use crate::page::{self, Explained, ObjectAddress};
 
 /// So long is waited for what an answer is made from.
 const LOADED_WITHIN: Duration = Duration::from_secs(20);
+/// And for operators, of which each has a deadline of its own.
+const ASKED_WITHIN: Duration = Duration::from_secs(40);
 
 #[derive(Deserialize)]
 pub(super) struct NodeQuery {
@@ -36,31 +38,13 @@ pub(super) async fn node(
     let Some(resource) = Resource::of_name(&query.resource) else {
         return no_such(&query.resource);
     };
-    let at = ObjectAddress {
-        resource,
-        namespace: query.namespace,
-        name: query.name,
-        group: String::new(),
-        zone: String::new(),
-    };
-    let mut changes = server.cluster.changes();
-    let explained = async {
-        loop {
-            match page::explain(&server.cluster, &at, &query.node, Timestamp::now()) {
-                Explained::Loading => drop(changes.changed().await),
-                explained => return explained,
-            }
-        }
-    };
-    match timeout(LOADED_WITHIN, explained).await {
-        Ok(Explained::Node(node)) => Json(node).into_response(),
-        Ok(Explained::NotAllowed(why)) => refused(StatusCode::FORBIDDEN, &why),
-        Ok(Explained::Unreadable(why)) => refused(StatusCode::NOT_IMPLEMENTED, &why),
-        Ok(Explained::Missing | Explained::Loading) => no_such(&query.node),
-        Err(_) => refused(
-            StatusCode::GATEWAY_TIMEOUT,
-            "the API server does not answer",
-        ),
+    let at = address(resource, query.namespace, query.name);
+    let explained = known(&server, &query.node, || {
+        page::explain(&server.cluster, &at, &query.node, Timestamp::now())
+    });
+    match explained.await {
+        Ok(node) => Json(node).into_response(),
+        Err(refusal) => refusal,
     }
 }
 
@@ -69,9 +53,10 @@ pub(super) struct ObjectQuery {
     resource: String,
     namespace: String,
     name: String,
+    uid: String,
 }
 
-/// The last decisions of the operator about an object.
+/// The last decisions of the operator about an object, as it is shown: with `-n` not of other namespaces.
 pub(super) async fn decisions(
     State(server): State<Arc<Server>>,
     Query(query): Query<ObjectQuery>,
@@ -79,16 +64,63 @@ pub(super) async fn decisions(
     let Some(resource) = Resource::of_name(&query.resource) else {
         return no_such(&query.resource);
     };
-    // Only of what is shown: with `-n` nothing is said of other namespaces.
-    let objects = server.cluster.all(resource);
-    let Some(object) = objects.get(&query.namespace, &query.name) else {
-        return no_such(&query.name);
-    };
-    let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    match timeout(LOADED_WITHIN, server.ask.decisions(uid.to_owned())).await {
-        Ok(Ok(decisions)) => Json(json!({"decisions": decisions})).into_response(),
+    let ObjectQuery {
+        namespace, name, ..
+    } = query;
+    let what = format!("{} {namespace}/{name}", resource.kind);
+    let at = address(resource, namespace, name);
+    match known(&server, &what, || page::uid(&server.cluster, &at)).await {
+        Ok(uid) if uid == query.uid => {}
+        Ok(_) => {
+            let why = format!("{what} was deleted, and another of this name is there");
+            return refused(StatusCode::CONFLICT, &why);
+        }
+        Err(refusal) => return refusal,
+    }
+    match timeout(ASKED_WITHIN, server.ask.decisions(query.uid)).await {
+        Ok(Ok(answers)) => Json(answers).into_response(),
         Ok(Err(why)) => refused(StatusCode::BAD_GATEWAY, &why),
-        Err(_) => refused(StatusCode::GATEWAY_TIMEOUT, "the operator does not answer"),
+        Err(_) => refused(
+            StatusCode::GATEWAY_TIMEOUT,
+            &format!("no answer within {} s", ASKED_WITHIN.as_secs()),
+        ),
+    }
+}
+
+fn address(resource: Resource, namespace: String, name: String) -> ObjectAddress {
+    ObjectAddress {
+        resource,
+        namespace,
+        name,
+        group: String::new(),
+        zone: String::new(),
+    }
+}
+
+/// Waits for what an answer is made from. The error is what to answer instead.
+async fn known<T>(
+    server: &Server,
+    what: &str,
+    answer: impl Fn() -> Explained<T>,
+) -> Result<T, Response> {
+    let mut changes = server.cluster.changes();
+    let found = async {
+        loop {
+            match answer() {
+                Explained::Loading => drop(changes.changed().await),
+                found => return found,
+            }
+        }
+    };
+    match timeout(LOADED_WITHIN, found).await {
+        Ok(Explained::Known(found)) => Ok(found),
+        Ok(Explained::NotAllowed(why)) => Err(refused(StatusCode::FORBIDDEN, &why)),
+        Ok(Explained::Unreadable(why)) => Err(refused(StatusCode::NOT_IMPLEMENTED, &why)),
+        Ok(Explained::Missing | Explained::Loading) => Err(no_such(what)),
+        Err(_) => Err(refused(
+            StatusCode::GATEWAY_TIMEOUT,
+            "the API server does not answer",
+        )),
     }
 }
 

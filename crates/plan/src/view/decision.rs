@@ -4,12 +4,17 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// An operator keeps so many of an object.
+const MOST: usize = 16;
+
 /// A decision.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
     /// When it was made.
     pub time: Timestamp,
+    /// Which operator says so: namespace and name of its pod, or its address.
+    pub told_by: String,
     /// What was to be done, in order; empty: nothing.
     pub steps: Vec<String>,
     /// What became of it.
@@ -25,32 +30,17 @@ pub struct Decision {
 }
 
 /// What the debug page has of a decision. A field that it does not have, as of another version, says nothing.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Told {
     repeated: u64,
-    now: Timestamp,
+    now: Option<Timestamp>,
     resource_version: u64,
     steps: Vec<Step>,
     all_steps: Option<usize>,
     wake: Option<Timestamp>,
     refused: Option<String>,
     outcome: Option<Outcome>,
-}
-
-impl Default for Told {
-    fn default() -> Self {
-        Self {
-            repeated: 0,
-            now: Timestamp::UNIX_EPOCH,
-            resource_version: 0,
-            steps: Vec::new(),
-            all_steps: None,
-            wake: None,
-            refused: None,
-            outcome: None,
-        }
-    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -77,19 +67,42 @@ struct Outcome {
     stopped: bool,
 }
 
-/// The decisions about an object that are on the debug pages of operators, the last one first.
-pub fn read(pages: &[Value], uid: &str) -> Vec<Decision> {
-    let objects = pages.iter().filter_map(|page| page["objects"].as_array());
-    let own = objects.flatten().filter(|object| object["uid"] == uid);
-    let all = own.filter_map(|object| object["decisions"].as_array());
-    let mut told: Vec<(u64, Decision)> = all.flatten().filter_map(decision).collect();
-    told.sort_by_key(|(sequence, decision)| std::cmp::Reverse((decision.time, *sequence)));
-    told.into_iter().map(|(_, decision)| decision).collect()
+/// What operators have answered about an object.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answers {
+    /// The decisions, the last one first.
+    pub decisions: Vec<Decision>,
+    /// Which operators have answered.
+    pub asked: Vec<String>,
+    /// Those that did not, and why.
+    pub silent: Vec<String>,
+    /// Decisions of another version, which cannot be read.
+    pub unreadable: usize,
 }
 
-fn decision(told: &Value) -> Option<(u64, Decision)> {
-    let sequence = told["sequence"].as_u64().unwrap_or_default();
+impl Answers {
+    /// Adds what an operator has on its debug page about the object with this uid.
+    pub fn add(&mut self, told_by: String, page: &Value, uid: &str) {
+        let objects = page["objects"].as_array().into_iter().flatten();
+        let own = objects.filter(|object| object["uid"] == uid);
+        let all = own.filter_map(|object| object["decisions"].as_array());
+        // The last ones stand last.
+        for told in all.flat_map(|all| all.iter().rev().take(MOST)) {
+            match decision(told, &told_by) {
+                Some(decision) => self.decisions.push(decision),
+                None => self.unreadable += 1,
+            }
+        }
+        self.asked.push(told_by);
+        self.decisions
+            .sort_by_key(|decision| std::cmp::Reverse(decision.time));
+    }
+}
+
+fn decision(told: &Value, told_by: &str) -> Option<Decision> {
     let told = Told::deserialize(told).ok()?;
+    let time = told.now?;
     let (outcome, bad) = outcome(&told);
     let mut steps: Vec<String> = told
         .steps
@@ -101,16 +114,16 @@ fn decision(told: &Value) -> Option<(u64, Decision)> {
     if let Some(more) = more.checked_sub(told.steps.len()).filter(|more| *more > 0) {
         steps.push(format!("{more} more steps"));
     }
-    let decision = Decision {
-        time: told.now,
+    Some(Decision {
+        time,
+        told_by: told_by.to_owned(),
         steps,
         outcome,
         bad,
         repeated: told.repeated,
         wake: told.wake,
         resource_version: told.resource_version,
-    };
-    Some((sequence, decision))
+    })
 }
 
 /// `create pod fix-1x2 on n1`, `create pod ×10: fix-1x2 on n1, …`.
@@ -175,10 +188,18 @@ mod tests {
         ]})
     }
 
+    fn told(pages: &[Value]) -> Vec<Decision> {
+        let mut answers = Answers::default();
+        for page in pages {
+            answers.add("here".to_owned(), page, "u");
+        }
+        answers.decisions
+    }
+
     #[test]
     fn a_decision_says_what_was_to_be_done_and_what_became_of_it() {
         let decided = json!([
-            {"sequence": 1, "now": "2026-01-01T00:00:00Z", "resourceVersion": 7, "wake": "2026-01-01T00:01:00Z",
+            {"now": "2026-01-01T00:00:00Z", "resourceVersion": 7, "wake": "2026-01-01T00:01:00Z",
              "steps": [
                 {"actions": [{"action": "write_slice", "count": 1, "names": ["slice fix-0"]}]},
                 {"actions": [{"action": "create_pod", "count": 3, "names": ["a on n1", "b on n2"]},
@@ -186,9 +207,9 @@ mod tests {
              ],
              "allSteps": 5,
              "outcome": {"writes": 4, "created": 3}},
-            {"sequence": 2, "now": "2026-01-01T00:00:02Z", "steps": [], "repeated": 3},
+            {"now": "2026-01-01T00:00:02Z", "steps": [], "repeated": 3},
         ]);
-        let told = read(&[page(&decided)], "u");
+        let told = told(&[page(&decided)]);
         assert_eq!(
             (told[0].steps.len(), &*told[0].outcome),
             (0, "nothing to do")
@@ -212,23 +233,26 @@ mod tests {
     fn what_went_wrong_is_said() {
         let step = json!([{"actions": [{"action": "delete_pod", "count": 2}]}]);
         let cases = [
-            (json!({"steps": step}), ("under way", false)),
             (
-                json!({"steps": step, "refused": "it deletes a pod that ended"}),
+                json!({"now": "2026-01-01T00:00:00Z", "steps": step}),
+                ("under way", false),
+            ),
+            (
+                json!({"now": "2026-01-01T00:00:00Z", "steps": step, "refused": "it deletes a pod that ended"}),
                 (
                     "refused by the interlock: it deletes a pod that ended",
                     true,
                 ),
             ),
             (
-                json!({"steps": step, "outcome": {"writes": 1, "failed": "delete_pod: 403", "stopped": true}}),
+                json!({"now": "2026-01-01T00:00:00Z", "steps": step, "outcome": {"writes": 1, "failed": "delete_pod: 403", "stopped": true}}),
                 (
                     "1 write; failed: delete_pod: 403; later steps were left out",
                     true,
                 ),
             ),
             (
-                json!({"steps": step, "outcome": {"writes": 0, "conflict": true}}),
+                json!({"now": "2026-01-01T00:00:00Z", "steps": step, "outcome": {"writes": 0, "conflict": true}}),
                 (
                     "0 writes; the state had changed meanwhile: it decides again",
                     false,
@@ -236,28 +260,43 @@ mod tests {
             ),
         ];
         for (decided, expected) in cases {
-            let told = read(&[page(&json!([decided]))], "u");
+            let told = told(&[page(&json!([decided]))]);
             assert_eq!((&*told[0].outcome, told[0].bad), expected, "{decided}");
             assert_eq!(told[0].steps, ["delete pod ×2"]);
         }
     }
 
     #[test]
-    fn decisions_of_two_operators_are_told_in_the_order_of_time_and_what_is_no_decision_is_left_out()
-     {
-        let older = page(&json!([{"now": "2026-01-01T00:00:01Z"}, {"now": 7}, "x"]));
+    fn decisions_of_two_operators_are_told_in_the_order_of_time_and_what_cannot_be_read_is_counted()
+    {
+        let older = page(&json!([{"now": "2026-01-01T00:00:01Z"}, {"now": 7}, "x", {}]));
         let newer =
-            page(&json!([{"now": "2026-01-01T00:00:02Z"}, {"now": "2026-01-01T00:00:00Z"}]));
-        let told = read(&[older, newer, json!("x")], "u");
-        let times: Vec<String> = told.iter().map(|one| one.time.to_string()).collect();
+            page(&json!([{"now": "2026-01-01T00:00:00Z"}, {"now": "2026-01-01T00:00:02Z"}]));
+        let mut answers = Answers::default();
+        answers.add("a".to_owned(), &older, "u");
+        answers.add("b".to_owned(), &newer, "u");
+        answers.add("c".to_owned(), &json!("x"), "u");
+        answers.add("d".to_owned(), &page(&json!(3)), "u");
+        let told: Vec<String> = answers
+            .decisions
+            .iter()
+            .map(|one| format!("{} {}", one.told_by, one.time))
+            .collect();
         assert_eq!(
-            times,
+            told,
             [
-                "2026-01-01T00:00:02Z",
-                "2026-01-01T00:00:01Z",
-                "2026-01-01T00:00:00Z"
+                "b 2026-01-01T00:00:02Z",
+                "a 2026-01-01T00:00:01Z",
+                "b 2026-01-01T00:00:00Z"
             ]
         );
-        assert!(read(&[page(&json!(3))], "u").is_empty());
+        assert_eq!((answers.unreadable, answers.asked.len()), (3, 4));
+    }
+
+    #[test]
+    fn an_operator_that_tells_without_end_fills_no_screen() {
+        let one = json!({"now": "2026-01-01T00:00:01Z"});
+        let told = told(&[page(&json!(vec![one; 1000]))]);
+        assert_eq!(told.len(), MOST);
     }
 }

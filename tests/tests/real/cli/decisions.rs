@@ -28,6 +28,7 @@ fn the_operator_is_asked_what_it_decided_about_an_object_of_each_kind() {
         (&json!("BroadcastJob"), &json!("fix"))
     );
     let decisions = told["decisions"].as_array().unwrap();
+    assert_eq!(told["silent"], json!([]));
     let times: Vec<&str> = decisions
         .iter()
         .filter_map(|one| one["time"].as_str())
@@ -44,7 +45,10 @@ fn the_operator_is_asked_what_it_decided_about_an_object_of_each_kind() {
     bench.kubectl(&["create", "job", "other", "--image=none"]);
     let none = carillon(&bench, &["decisions", "job/other", &address]).ended_with(0);
     assert!(
-        none.stdout.is_empty() && none.stderr.contains("No operator remembers"),
+        none.stdout.is_empty()
+            && none
+                .stderr
+                .contains("No decision about it is remembered by 127.0.0.1:"),
         "{none:?}"
     );
 }
@@ -60,11 +64,11 @@ fn who_cannot_ask_the_operator_is_told_why() {
     };
     says(
         &[],
-        "the cluster has no pod of an operator with debug pages",
+        "it has no annotation carillon.dev/lease. Name its namespace with --operator-namespace",
     );
     says(
         &["--operator-namespace=x"],
-        "namespace x has no pod of an operator with debug pages",
+        "namespace x has no running pod of an operator with debug pages",
     );
     says(
         &["--debug-address=127.0.0.1:1"],
@@ -82,33 +86,74 @@ fn who_cannot_ask_the_operator_is_told_why() {
         &json!(["--debug-address=127.0.0.1:9081"]),
     ));
     bench.apply(&pod(&bench, "off", &json!(["--debug-address="])));
-    bench.kubectl(&[
-        "wait",
-        "pod/one",
-        "--for=jsonpath={.status.phase}=Running",
-        "--timeout=60s",
-    ]);
+    let running = "--for=jsonpath={.status.phase}=Running";
+    bench.kubectl(&["wait", "pod/one", "pod/off", running, "--timeout=60s"]);
     let namespace = format!("--operator-namespace={}", bench.name);
     says(&[&namespace], "pod cli-undecided/one: ");
-    // Somebody who may read jobs, and nothing of the operator's.
-    let viewer = crate::dashboard::serve::viewer(&bench);
+}
+
+#[test]
+fn each_right_that_is_missing_to_ask_the_operator_is_named() {
+    let bench = desk().bench("cli-unasked");
+    bench.apply(&bench.job("fix", &json!({}), &json!({"paused": true})));
+    bench.apply(&pod(&bench, "one", &json!([])));
+    let running = "--for=jsonpath={.status.phase}=Running";
+    bench.kubectl(&["wait", "pod/one", running, "--timeout=60s"]);
+    let kubeconfig = crate::dashboard::serve::viewer(&bench);
+    let namespace = format!("--operator-namespace={}", bench.name);
+    let says = |args: &[&str], words: &str| {
+        let mut asked = command(bench.cluster, bench.name);
+        asked.env("KUBECONFIG", &kubeconfig);
+        asked.args(["decisions", "cbj/fix"]).args(args);
+        let answer = finish(asked, "").ended_with(1);
+        assert!(answer.stderr.contains(words), "{words}: {answer:?}");
+    };
+    says(
+        &[],
+        "you may not get the CRD broadcastjobs.carillon.dev, which says where the operator is",
+    );
+    says(
+        &[&namespace],
+        "you may not list pods in namespace cli-unasked",
+    );
+    let may = |role: &str, verb: &str, resource: &str| {
+        let (verb, resource) = (format!("--verb={verb}"), format!("--resource={resource}"));
+        bench.kubectl(&["create", "role", role, &verb, &resource]);
+        let account = format!("--serviceaccount={}:viewer", bench.name);
+        let role = format!("--role={role}");
+        bench.kubectl(&[
+            "create",
+            "rolebinding",
+            role.trim_start_matches("--role="),
+            &role,
+            &account,
+        ]);
+    };
+    may("lists", "list", "pods");
+    let rights = "needs the verbs get and create of pods/portforward: ";
+    says(&[&namespace], rights);
+    may("creates", "create", "pods/portforward");
+    says(&[&namespace], rights);
+    may("gets", "get", "pods/portforward");
+    // Nobody can reach the node: what comes now is no more about rights.
     let mut asked = command(bench.cluster, bench.name);
-    asked
-        .env("KUBECONFIG", viewer)
-        .args(["decisions", "cbj/fix"]);
+    asked.env("KUBECONFIG", &kubeconfig);
+    asked.args(["decisions", "cbj/fix", &namespace]);
     let answer = finish(asked, "").ended_with(1);
+    let said = &answer.stderr;
     assert!(
-        answer
-            .stderr
-            .contains("you may not list pods in all namespaces"),
-        "{answer:?}"
+        said.contains("pod cli-unasked/one: ") && !said.contains("may not"),
+        "{said}"
     );
 }
 
 fn pod(bench: &Bench<'_>, name: &str, args: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": name, "namespace": bench.name, "labels": {"app.kubernetes.io/component": "operator"}},
+        "metadata": {
+            "name": name, "namespace": bench.name,
+            "labels": {"app.kubernetes.io/component": "operator"},
+        },
         "spec": {"nodeName": "node-0001", "containers": [{"name": "carillon", "image": "none", "args": args}]},
     })
 }

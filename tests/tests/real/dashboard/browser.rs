@@ -283,29 +283,42 @@ fn the_page_asks_the_operator_what_it_decided_and_says_why_nobody_could_be_asked
     let bench = scene.bench();
     bench.apply(&bench.job("fix", &three_failures(), &go_on()));
     bench.wait("fix", "Complete");
-    let asked = "document.querySelector('#ask').closest('div').parentElement.innerText";
+    let asked = "document.querySelector('#ask')?.parentElement.parentElement.innerText ?? ''";
     let says = |words: &'static str| {
         move |told: &Value| told.as_str().is_some_and(|told| told.contains(words))
     };
     let alone = Served::start(&scene.cluster, &[]);
     Page::open(&alone, JOB, async |page| {
-        page.until("the button is there", asked, says("Ask it"))
+        page.until("the button is there", asked, says("Ask the operator"))
             .await;
         page.click("#ask").await;
-        let hint = "the cluster has no pod of an operator with debug pages";
+        let hint = "Name its namespace with --operator-namespace";
         page.until("it says whom it looked for", asked, says(hint))
             .await;
     });
     let address = format!("--debug-address=127.0.0.1:{}", scene.operator.debug_port);
     let served = Served::start(&scene.cluster, &[&address]);
     Page::open(&served, JOB, async |page| {
-        page.until("the button is there", asked, says("Ask it"))
+        page.until("the button is there", asked, says("Ask the operator"))
             .await;
-        page.click("#ask").await;
+        page.keys("#ask", "\u{e007}").await;
         page.until("pods were created", asked, says("create pod ×7: "))
             .await;
         page.until("it can be asked again", asked, says("Ask again"))
             .await;
+        let focused = "document.activeElement?.id";
+        page.until_is("the button keeps the focus", focused, "ask")
+            .await;
+        let spoken = page.text_content("#spoken").await;
+        assert!(spoken.ends_with(" decisions"), "{spoken}");
+        // Another job of this name: what was said of the one before is not true of it.
+        bench.kubectl(&["delete", "cbj", "fix"]);
+        bench.apply(&bench.job("fix", &json!({}), &json!({"paused": true})));
+        page.until("nothing is said of the new one yet", asked, |told| {
+            let told = told.as_str().unwrap_or_default();
+            told.contains("Ask the operator") && !told.contains("create pod")
+        })
+        .await;
     });
 }
 

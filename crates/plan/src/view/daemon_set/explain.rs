@@ -4,7 +4,7 @@ use carillon_api::names::STATE_PREPARING_DELETE;
 use jiff::{Timestamp, Unit};
 use serde::Serialize;
 
-use super::look::Look;
+use super::look::{Look, Place};
 use super::short;
 use crate::daemon_set::backoff::over_at;
 use crate::daemon_set::lifecycle::{hooks, is_preparing};
@@ -17,29 +17,6 @@ use crate::daemon_set::{Budget, DaemonSet, pod_changes};
 use crate::pod::PodPhase;
 use crate::view::groups::{Group, Groups};
 use crate::view::node_checks::{CheckResult, check_all};
-
-/// Where a node stands, in the order in which tables show it.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-pub enum Place {
-    /// It has an available pod of the current template.
-    Updated,
-    /// It should have an available pod and has none, or none of the current template yet.
-    Waiting,
-    /// It keeps an old pod that is available, until its turn comes.
-    InTurn,
-    /// It keeps an old pod, as a field of the spec says.
-    Kept,
-    /// It was sick before the update reached it: the update does not wait for it.
-    Excused,
-    /// It should get no pod. One that is there stays.
-    Stays,
-    /// It should have no pod.
-    Refused,
-    /// The Node object is gone, and a pod is still there.
-    Gone,
-    /// Whoever asks may not list pods.
-    Unknown,
-}
 
 /// One node.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,13 +3,36 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
-use super::explain::Place;
 use super::known::{CurrentRevision, Known};
 use crate::daemon_set::DaemonSet;
 use crate::daemon_set::on_nodes::{OnNode, OnNodes, desired};
 use crate::daemon_set::progress::{PARTITION, POD_NAME_TAKEN, Stands, kept_by_partition, stands};
 use crate::daemon_set::should_run::ShouldRun;
+
+/// Where a node stands, in the order in which tables show it.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+pub enum Place {
+    /// It has an available pod of the current template.
+    Updated,
+    /// It should have an available pod and has none, or none of the current template yet.
+    Waiting,
+    /// It keeps an old pod that is available, until its turn comes.
+    InTurn,
+    /// It keeps an old pod, as a field of the spec says.
+    Kept,
+    /// It was sick before the update reached it: the update does not wait for it.
+    Excused,
+    /// It should get no pod. One that is there stays.
+    Stays,
+    /// It should have no pod.
+    Refused,
+    /// The Node object is gone, and a pod is still there.
+    Gone,
+    /// Whoever asks may not list pods.
+    Unknown,
+}
 
 /// A DaemonSet looked at once. With many nodes that takes long, so all that is said of a moment is said of one look.
 #[derive(Debug)]

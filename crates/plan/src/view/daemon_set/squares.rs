@@ -1,7 +1,6 @@
 //! The squares of a DaemonSet: one for each node that `explain` counts.
 
-use super::explain::Place;
-use super::look::Look as At;
+use super::look::{Look as At, Place};
 use crate::view::squares::{Class, Look, Square};
 
 /// One square for each node.
