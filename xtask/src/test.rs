@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// Only the tests on real nodes, which need root and a few packages
     #[arg(long, conflicts_with_all = ["only", "skip"])]
     real_nodes: bool,
+    /// Where they cannot be run, say so, and pass
+    #[arg(long, requires = "real_nodes")]
+    if_possible: bool,
 }
 
 /// In the order they run.
@@ -116,6 +119,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         _ if args.real_nodes => false,
         _ => (args.only.is_empty() || args.only.contains(stage)) && !args.skip.contains(stage),
     };
+    if args.if_possible
+        && let Err(why) = machine::check()
+    {
+        println!("SKIPPED: the tests on real nodes. {why:#}");
+        return Ok(());
+    }
     machine_stalls::watch();
     let start = Instant::now();
     let mut done: Vec<Done> = Vec::new();
