@@ -114,6 +114,7 @@ async fn found(target: &Target, api: &Api, group: Option<&str>) -> Result<Object
     let at = view::object(resource, text("namespace"), text("name"));
     Ok(ObjectAddress {
         group: group.unwrap_or_default().to_owned(),
+        label: String::new(),
         ..at
     })
 }

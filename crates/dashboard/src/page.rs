@@ -41,6 +41,8 @@ pub struct ObjectAddress {
     pub name: String,
     /// The label by which nodes are grouped; empty for one group.
     pub group: String,
+    /// A label selector of the nodes that are drawn; empty for all.
+    pub label: String,
     /// Name of the time zone of whoever looks; empty for UTC.
     pub zone: String,
 }

@@ -296,6 +296,7 @@ pub(crate) fn object(resource: Resource, namespace: &str, name: &str) -> ObjectA
         namespace: namespace.to_owned(),
         name: name.to_owned(),
         group: String::new(),
+        label: String::new(),
         zone: String::new(),
     }
 }

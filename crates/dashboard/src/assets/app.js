@@ -135,8 +135,8 @@ function show() {
   if (resource === "") view = new Objects(main);
   else if (resource === "runs") view = new Runs(main);
   else view = new ObjectPage(main, { resource, namespace, name });
-  const group = query.get("group") ?? "";
-  follow({ resource, namespace, name, group, zone });
+  const [group, label] = ["group", "label"].map((one) => query.get(one) ?? "");
+  follow({ resource, namespace, name, group, label, zone });
 }
 
 addEventListener("hashchange", show);

@@ -170,21 +170,24 @@ export class ObjectPage {
 
   filter() {
     this.grid?.setFilter({ text: this.filterText.toLowerCase(), classes: this.classes });
-    if (this.shown) this.shown.textContent = this.grid ? `${this.grid.shown.length} shown` : "";
+    this.tellShown();
   }
 
   groupings(told) {
     const key = JSON.stringify(told.groupings);
     if (!this.grid || this.groupingsKey === key) return;
     this.groupingsKey = key;
-    const group = route().query.get("group") ?? "";
+    const [group, label] = ["group", "label"].map((one) => route().query.get(one) ?? "");
+    // The server draws other squares then: the page begins anew.
+    const choose = (what, value) => {
+      const { resource, namespace, name, query } = route();
+      if (value) query.set(what, value);
+      else query.delete(what);
+      location.hash = `${address({ resource, namespace, name })}?${query}`;
+    };
     const select = make("select", {
       id: "group", "aria-label": "Group nodes by label",
-      onchange: () => {
-        const { resource, namespace, name, query } = route();
-        query.set("group", select.value);
-        location.hash = `${address({ resource, namespace, name })}?${query}`;
-      },
+      onchange: () => choose("group", select.value),
     }, make("option", { value: "" }, "no groups"), (told.groupings ?? []).map((label) =>
       make("option", { value: label, selected: label === group }, label)));
     const search = make("input", {
@@ -195,14 +198,19 @@ export class ObjectPage {
         this.filter();
       },
     });
-    this.shown = make("span.soft");
+    const only = make("input", {
+      id: "label", type: "search", placeholder: "label, as zone=a", "aria-label": "Only nodes with these labels", value: label,
+      onchange: () => choose("label", only.value.trim()),
+    });
+    this.shown = make("span.soft", { id: "shown" });
     this.parts.tools.replaceChildren(make("div.tools", {},
-      told.groupings ? make("label", {}, "group by ", select) : null, search, this.shown));
+      told.groupings ? make("label", {}, "group by ", select) : null, search, told.groupings ? only : null, this.shown));
     this.filter();
   }
 
   fleet(told) {
-    if (!told.nodes.length) {
+    // Where a label selects nothing the way back has to stay.
+    if (!told.nodes.length && !route().query.get("label")) {
       this.endGrid();
       return;
     }
@@ -227,7 +235,13 @@ export class ObjectPage {
 
   squares(told) {
     this.grid?.update(told);
-    if (this.shown) this.shown.textContent = `${this.grid.shown.length} shown`;
+    this.tellShown();
+  }
+
+  tellShown() {
+    if (!this.shown || !this.grid) return;
+    const [shown, all] = [this.grid.shown.length, this.told?.counts?.nodes ?? 0];
+    this.shown.textContent = shown === all ? `${all} shown` : `${shown} of ${all} shown`;
   }
 
   async openNode(node) {

@@ -68,6 +68,8 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress) -> Page {
         format!("{why}: where the nodes stand is not shown. A newer kubectl-carillon may read it.")
     });
     page["unreadable"] = told.collect();
+    // What was counted before is all nodes, whatever is drawn.
+    let fleet = fleet.map(|fleet| fleet.only(&known.nodes, &at.label));
     Page { head: page, fleet }
 }
 

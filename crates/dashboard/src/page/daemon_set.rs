@@ -44,6 +44,8 @@ pub(super) fn page(cluster: &Cluster, at: &ObjectAddress, now: Timestamp) -> Pag
     page["revisions"] = revisions(&known, &progress);
     page["verbs"] = verbs(&known, at.resource);
     page["sources"] = sources.told();
+    // What was counted before is all nodes, whatever is drawn.
+    let fleet = fleet.map(|fleet| fleet.only(&known.nodes, &at.label));
     Page { head: page, fleet }
 }
 

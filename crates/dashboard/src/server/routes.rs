@@ -93,6 +93,7 @@ fn address(resource: Resource, namespace: String, name: String) -> ObjectAddress
         namespace,
         name,
         group: String::new(),
+        label: String::new(),
         zone: String::new(),
     }
 }

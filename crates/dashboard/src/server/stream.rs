@@ -93,6 +93,8 @@ pub(super) struct StreamQuery {
     #[serde(default)]
     group: String,
     #[serde(default)]
+    label: String,
+    #[serde(default)]
     zone: String,
 }
 
@@ -106,6 +108,7 @@ impl StreamQuery {
                 namespace: self.namespace,
                 name: self.name,
                 group: self.group,
+                label: self.label,
                 zone: self.zone,
             })),
         }

@@ -193,6 +193,13 @@ fn a_page_that_is_loaded_again_shows_the_same_and_goes_on() {
         let groups = "carillon.view.grid.groups.map(group => group.join(':')).join()";
         page.until_is("nodes are grouped by zone", groups, "a:4,b:4")
             .await;
+        page.keys("#label", "topology.kubernetes.io/zone=a\u{e007}")
+            .await;
+        let told = "document.querySelector('#shown')?.textContent";
+        page.until_is("one zone is drawn", told, "1 of 8 shown")
+            .await;
+        page.until_is("all nodes are counted", counts, "6 1 0 0 1")
+            .await;
         bench.kubectl(&["delete", "cbj", "fix"]);
         let gone = "document.querySelector('main').innerText.trim()";
         page.until_is(
