@@ -47,6 +47,7 @@ impl Fleet {
     }
 
     /// Only the squares of nodes whose labels are as wanted: `zone=a`, `zone!=a`, `gpu`, `!gpu`, several with commas.
+    #[must_use]
     pub fn only(self, nodes: &Nodes, wanted: &str) -> Self {
         let terms: Vec<&str> = wanted.split(',').map(str::trim).collect();
         if terms.iter().all(|term| term.is_empty()) {
