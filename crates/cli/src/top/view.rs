@@ -20,7 +20,7 @@ pub(crate) enum Effect {
     /// Another page is looked at, or the same one in another way.
     Load,
     /// A node is to be explained.
-    Explain(ObjectAddress, String),
+    Explain(Box<ObjectAddress>, String),
     Quit,
 }
 
@@ -220,7 +220,9 @@ impl View {
 
     fn enter(&mut self) -> Effect {
         match (&self.at, self.square()) {
-            (Address::Object(at), Some(square)) => Effect::Explain(at.clone(), square.node.clone()),
+            (Address::Object(at), Some(square)) => {
+                Effect::Explain(Box::new(at.clone()), square.node.clone())
+            }
             (Address::Overview, _) => match self.rows().get(self.cursor).and_then(address) {
                 Some(at) => {
                     let before = std::mem::replace(&mut self.at, Address::Object(at));
