@@ -1,7 +1,9 @@
 //! What the API server of the shared cluster answers to manifests.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
+use carillon_testbed::wait;
 use http::Method;
 use serde_json::Value;
 
@@ -17,6 +19,18 @@ fn api() -> &'static Mutex<Api> {
 pub fn send(method: Method, path: &str, body: &Value) -> Result<Value, Refused> {
     let api = api().lock().unwrap_or_else(PoisonError::into_inner);
     api.send(method, path, body)
+}
+
+/// Waits until a CRD is served. `kubectl wait` of 1.37 fails as long as it has no condition.
+pub fn wait_established(crd: &str) {
+    let condition = r#"-o=jsonpath={.status.conditions[?(@.type=="Established")].status}"#;
+    let cluster = shared_cluster();
+    let probe = || {
+        let found = cluster.kubectl_ok(["get", "crd", crd, condition])?;
+        Ok((found.trim() == "True").then_some(()))
+    };
+    let (limit, every) = (Duration::from_mins(1), Duration::from_millis(200));
+    wait::until(crd, limit, every, probe, String::new).expect("it is served");
 }
 
 /// Tries to create it in the namespace `default`, without storing it.

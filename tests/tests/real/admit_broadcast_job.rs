@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use carillon_tests::admission::wait_established;
 use carillon_tests::{Answer, kubectl, namespace};
 
 /// The files of `tests/manifests/<folder>`, in order.
@@ -311,15 +312,7 @@ fn objects_stored_before_the_rules_can_be_reported_on_and_deleted() {
 
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
     kubectl_on(&apply, &lenient).succeeded();
-    kubectl(
-        &[
-            "wait",
-            "--for=condition=Established",
-            "crd/broadcastjobs.legacy.example.com",
-        ],
-        None,
-    )
-    .succeeded();
+    wait_established("broadcastjobs.legacy.example.com");
     let old = json!({
         "apiVersion": "legacy.example.com/v1alpha1",
         "kind": "BroadcastJob",

@@ -1,5 +1,6 @@
 //! What may change in a stored CronJob, also in one from before a rule.
 
+use carillon_tests::admission::wait_established;
 use carillon_tests::{kubectl, namespace, until};
 use http::Method;
 use serde_json::{Value, json};
@@ -87,8 +88,7 @@ fn stored_before_the_rules() -> (String, Vec<String>) {
         kubectl(&args, Some(&crd.to_string())).succeeded();
     };
     apply(&lenient);
-    let crd = format!("crd/cronjobs.{GROUP}");
-    kubectl(&["wait", "--for=condition=Established", &crd], None).succeeded();
+    wait_established(&format!("cronjobs.{GROUP}"));
     let namespace = namespace("admit-cron-legacy");
     let path = format!("/apis/{GROUP}/v1alpha1/namespaces/{namespace}/cronjobs");
     let long = "a".repeat(60);
