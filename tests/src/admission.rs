@@ -1,14 +1,12 @@
 //! What the API server of the shared cluster answers to manifests.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
-use carillon_testbed::wait;
 use http::Method;
 use serde_json::Value;
 
 use crate::api::{Api, Refused};
-use crate::shared_cluster;
+use crate::{shared_cluster, until};
 
 fn api() -> &'static Mutex<Api> {
     static API: OnceLock<Mutex<Api>> = OnceLock::new();
@@ -24,13 +22,10 @@ pub fn send(method: Method, path: &str, body: &Value) -> Result<Value, Refused> 
 /// Waits until a CRD is served. `kubectl wait` of 1.37 fails as long as it has no condition.
 pub fn wait_established(crd: &str) {
     let condition = r#"-o=jsonpath={.status.conditions[?(@.type=="Established")].status}"#;
-    let cluster = shared_cluster();
-    let probe = || {
-        let found = cluster.kubectl_ok(["get", "crd", crd, condition])?;
-        Ok((found.trim() == "True").then_some(()))
-    };
-    let (limit, every) = (Duration::from_mins(1), Duration::from_millis(200));
-    wait::until(crd, limit, every, probe, String::new).expect("it is served");
+    until(crd, || {
+        let found = shared_cluster().kubectl_ok(["get", "crd", crd, condition]);
+        found.is_ok_and(|found| found.trim() == "True")
+    });
 }
 
 /// Tries to create it in the namespace `default`, without storing it.

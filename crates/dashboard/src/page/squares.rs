@@ -148,9 +148,9 @@ mod tests {
             ..NodeRow::default()
         };
         let nodes: Nodes = [
-            ("n0".into(), row(&[("zone", "a"), ("gpu", "")])),
+            ("n0".into(), row(&[("gpu", ""), ("zone", "a")])),
             ("n1".into(), row(&[("zone", "a")])),
-            ("n2".into(), row(&[("zone", "b"), ("gpu", "")])),
+            ("n2".into(), row(&[("gpu", ""), ("zone", "b")])),
         ]
         .into_iter()
         .collect();
