@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use carillon_testbed::carillon::{NAMESPACE, RELEASE};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::lab::{alone, carillon, shared};
 
@@ -14,7 +14,27 @@ fn helm_waits_for_two_replicas_and_its_test_passes() {
     assert_eq!(deployment["status"]["readyReplicas"], 2);
     // Rendered and accepted; the network of these nodes does not enforce it.
     let policy = lab.get(&["networkpolicy", RELEASE, "-n", NAMESPACE]);
-    assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]));
+    let (policy, selector) = (&policy["spec"], &deployment["spec"]["selector"]);
+    assert_eq!(policy["policyTypes"], json!(["Ingress", "Egress"]));
+    assert_eq!(policy["podSelector"], *selector);
+    let metrics = json!([{"ports": [{"port": "http", "protocol": "TCP"}]}]);
+    assert_eq!(
+        policy["ingress"], metrics,
+        "from anywhere, and nothing else"
+    );
+    let egress = policy["egress"].as_array().unwrap();
+    let ports: Vec<&Value> = egress.iter().map(|rule| &rule["ports"]).collect();
+    let dns = json!([{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]);
+    assert_eq!((ports.len(), ports[1]), (2, &dns));
+    let servers = ports[0].as_array().unwrap();
+    assert!(
+        servers.iter().all(|port| port["protocol"] == "TCP"),
+        "{servers:?}"
+    );
+    assert!(
+        servers.iter().any(|port| port["port"] == 6443),
+        "{servers:?}"
+    );
     let tested = lab.helm(&["test", RELEASE]);
     let said = String::from_utf8_lossy(&tested.stdout);
     assert!(tested.status.success(), "{said}");
@@ -70,18 +90,8 @@ fn one_replica_may_be_evicted_at_a_time_and_the_other_goes_on() {
         .iter()
         .filter_map(|pod| pod["metadata"]["name"].as_str())
         .collect();
-    let evict = |name: &str| {
-        let eviction = json!({
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": name, "namespace": NAMESPACE},
-        });
-        let path = format!("--raw=/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction");
-        lab.cluster
-            .kubectl_stdin(["create", &path, "-f", "-"], &eviction.to_string())
-    };
-    evict(names[0]).unwrap();
-    let refused = evict(names[1]).unwrap_err().to_string();
+    lab.evict(names[0]).unwrap();
+    let refused = lab.evict(names[1]).unwrap_err().to_string();
     assert!(refused.contains("disruption budget"), "{refused}");
     let bench = lab.bench("evicted");
     bench.apply(&crate::lab::broadcast(

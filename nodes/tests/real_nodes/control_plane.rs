@@ -24,30 +24,21 @@ fn wait_taken_over(lab: &Lab, before: &str, how: &str) {
 }
 
 #[test]
-fn a_leader_that_is_deleted_or_killed_is_followed_by_the_other_and_nothing_runs_twice() {
+fn a_leader_that_is_deleted_killed_or_evicted_is_followed_by_the_other_and_nothing_runs_twice() {
     let lab = alone();
     lab.wait_operators();
-    for (name, how) in [
-        ("deleted", "--grace-period=30"),
-        ("killed", "--grace-period=0"),
-    ] {
+    for name in ["deleted", "killed", "evicted"] {
         let work = Work::start(&lab, name, 25, &json!({}));
         let leader = lab.leader();
-        let force = if name == "killed" {
-            "--force=true"
-        } else {
-            "--force=false"
-        };
-        lab.kubectl(&[
-            "delete",
-            "pod",
-            &leader,
-            "-n",
-            NAMESPACE,
-            how,
-            force,
-            "--wait=false",
-        ]);
+        let delete = ["delete", "pod", &leader, "-n", NAMESPACE, "--wait=false"];
+        match name {
+            "deleted" => drop(lab.kubectl(&delete)),
+            "killed" => {
+                let now = ["--grace-period=0", "--force=true"];
+                lab.kubectl(&[&delete[..], &now].concat());
+            }
+            _ => drop(lab.evict(&leader).unwrap()),
+        }
         wait_taken_over(&lab, &leader, name);
         // Under the new one.
         work.broadcast("late", 0, &json!({}));

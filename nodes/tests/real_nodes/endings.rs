@@ -172,6 +172,24 @@ fn a_pod_that_is_stopped_gets_its_signal_and_its_grace_period() {
 }
 
 #[test]
+fn a_pod_that_does_not_end_in_its_grace_period_is_killed_and_only_then_has_its_job_failed() {
+    let lab = shared();
+    let bench = lab.bench("deaf");
+    let script = "trap '' TERM; echo started >>/ledger/deaf
+        for n in 1 2 3 4 5 6 7 8 9; do sleep 1; done; sleep 60; echo ended >>/ledger/deaf";
+    let deadline = json!({"completionPolicy": {"activeDeadlineSeconds": 8}});
+    bench.apply(&broadcast(&bench, "deaf", script, &deadline));
+    bench.wait("deaf", "Failed");
+    for lines in lab.ledgers("deaf") {
+        assert_eq!(lines, ["started"]);
+    }
+    let pods = lab.get(&["pods", "-n", "deaf"]);
+    let running = pods["items"].as_array().into_iter().flatten();
+    let running = running.filter(|pod| pod["status"]["phase"] == "Running");
+    assert_eq!(running.count(), 0, "{pods}");
+}
+
+#[test]
 fn a_pod_that_is_evicted_for_its_own_use_of_the_disk_has_failed_by_its_own_doing() {
     let lab = shared();
     let bench = lab.bench("disk");
@@ -290,6 +308,33 @@ fn a_cron_job_runs_what_it_is_asked_for_once_on_each_node() {
             assert_eq!(lines.len(), round);
         }
     }
+}
+
+#[test]
+fn a_cron_job_starts_a_job_when_its_time_comes_and_none_twice() {
+    let lab = shared();
+    let bench = lab.bench("tick");
+    let template = json!({"spec": {"template": {"spec": pod("echo ran >>/ledger/tick")}}});
+    let spec = json!({"schedule": "* * * * *", "jobTemplate": template});
+    let kind = ("carillon.dev/v1alpha1", "CronJob");
+    bench.apply(&object(&bench, kind, "tick", &spec));
+    lab.until("a run has ended well", || {
+        let cron = lab.get(&["ccj", "tick", "-n", bench.name]);
+        cron["status"]["lastSuccessfulTime"]
+            .is_string()
+            .then_some(())
+    });
+    carillon(&bench, &["suspend", "tick"]);
+    let jobs = lab.until("what was begun has ended", || {
+        let cron = lab.get(&["ccj", "tick", "-n", bench.name]);
+        let jobs = lab.get(&["jobs", "-n", bench.name]);
+        let jobs = jobs["items"].as_array().cloned().unwrap_or_default();
+        let suspended = cron["status"]["observedGeneration"] == cron["metadata"]["generation"];
+        let ended = jobs.iter().all(|job| is(job, "Complete"));
+        (suspended && ended).then_some(jobs)
+    });
+    let ran: usize = lab.ledgers("tick").iter().map(Vec::len).sum();
+    assert_eq!(ran, jobs.len(), "a pod for each minute: {jobs:?}");
 }
 
 #[test]

@@ -156,6 +156,18 @@ impl Lab {
         holder.split('_').next().unwrap_or_default().to_owned()
     }
 
+    /// Asks for the eviction of a pod of the operator.
+    pub(crate) fn evict(&self, pod: &str) -> Result<String> {
+        let eviction = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": NAMESPACE},
+        });
+        let path = format!("--raw=/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction");
+        self.cluster
+            .kubectl_stdin(["create", &path, "-f", "-"], &eviction.to_string())
+    }
+
     /// Waits until `probe` gives something.
     #[track_caller]
     pub(crate) fn until<T>(&self, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {

@@ -1,6 +1,7 @@
 //! What happens to nodes, and what each kind makes of it.
 
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use carillon_tests::lab::{condition_of, is};
 use serde_json::{Value, json};
@@ -9,9 +10,10 @@ use crate::lab::alone;
 use crate::work::Work;
 
 #[test]
-fn a_kubelet_that_is_silent_for_a_while_loses_nothing_and_nothing_runs_twice() {
+fn a_kubelet_that_is_silent_for_two_minutes_loses_nothing_and_nothing_runs_twice() {
     let lab = alone();
     let work = Work::start(&lab, "silent", 25, &json!({"nodeLostTimeoutSeconds": 20}));
+    let silent_since = Instant::now();
     lab.nodes().all()[1].stop_kubelet().unwrap();
     let fix = lab.until("the pod of the silent node is lost", || {
         let fix = work.bench.get("fix");
@@ -24,7 +26,9 @@ fn a_kubelet_that_is_silent_for_a_while_loses_nothing_and_nothing_runs_twice() {
     lab.until("its container has ended", || {
         (work.runs("fix")[1] == (1, 1)).then_some(())
     });
+    sleep(Duration::from_mins(2).saturating_sub(silent_since.elapsed()));
     assert!(!is(&work.bench.get("fix"), "Complete"), "nobody knows yet");
+    assert_eq!(work.runs("fix"), [(1, 1); 3], "and nothing is begun again");
     lab.nodes().all()[1].start_kubelet().unwrap();
     work.wait();
     work.assert_once();
@@ -155,6 +159,51 @@ fn a_node_that_is_drained_is_tried_again_when_it_is_back_or_not_at_all_if_that_w
 }
 
 #[test]
+fn a_node_that_is_cordoned_ends_what_it_has_begun_and_gets_no_new_job() {
+    let lab = alone();
+    let work = Work::start(&lab, "cordon", 15, &json!({}));
+    lab.kubectl(&["cordon", "node-1"]);
+    work.broadcast("later", 0, &json!({}));
+    let later = work.bench.wait("later", "Complete");
+    assert_eq!(work.runs("later"), [(1, 1), (0, 0), (1, 1)]);
+    let refused = &later["status"]["refused"];
+    assert_eq!(refused[0]["reason"], "NodeUnschedulable", "{refused}");
+    work.wait();
+    work.assert_once();
+    lab.kubectl(&["uncordon", "node-1"]);
+}
+
+/// As when a node is short of disk or memory: Kubernetes evicts what does not tolerate the taint.
+#[test]
+fn a_node_whose_taint_evicts_its_pods_is_tried_again_when_the_taint_is_gone() {
+    let lab = alone();
+    let work = Work::start(&lab, "taint", 20, &json!({}));
+    lab.kubectl(&[
+        "taint",
+        "node",
+        "node-1",
+        "example.com/pressure=disk:NoExecute",
+    ]);
+    let fix = lab.until("only the tainted node is left", || {
+        let fix = work.bench.get("fix");
+        let reason = condition_of(&fix, "Reconciling").map(|found| found["reason"].clone());
+        (reason == Some(json!("WaitingForInterruptedNodes"))).then_some(fix)
+    });
+    assert_eq!(fix["status"]["succeeded"], 2, "{fix}");
+    lab.until("the DaemonSet has taken its pod off the node", || {
+        (work.pods("agent").len() == 2).then_some(())
+    });
+    lab.kubectl(&["taint", "node", "node-1", "example.com/pressure-"]);
+    work.wait();
+    assert_eq!(work.runs("fix"), [(1, 1), (2, 1), (1, 1)]);
+    let attempts = work.bench.attempts("fix", "node-1");
+    let states: Vec<&str> = attempts.iter().map(|(_, state, _)| &**state).collect();
+    assert_eq!(states, ["Disrupted", "Succeeded"], "{attempts:?}");
+    assert_eq!(work.runs("agent"), [(1, 0), (2, 0), (1, 0)]);
+    lab.wait_operators();
+}
+
+#[test]
 fn a_node_that_is_cut_off_goes_on_and_is_believed_when_it_is_back() {
     let lab = alone();
     let work = Work::start(&lab, "cut", 20, &json!({"nodeLostTimeoutSeconds": 20}));
@@ -163,7 +212,7 @@ fn a_node_that_is_cut_off_goes_on_and_is_believed_when_it_is_back() {
         (work.bench.get("fix")["status"]["lost"] == 1).then_some(())
     });
     // What it does now nobody hears.
-    std::thread::sleep(Duration::from_secs(1));
+    sleep(Duration::from_secs(1));
     assert_eq!(
         work.bench.attempts("fix", "node-0").len(),
         1,
