@@ -9,10 +9,11 @@ use carillon_api::cron_job::{
     DEFAULT_SUCCESSFUL_JOBS_HISTORY_LIMIT, MAX_JITTER_SECONDS, MAX_NAME_LENGTH,
 };
 use carillon_api::{
-    BroadcastJobStatus, ConcurrencyPolicy, CronJobSpec, CronJobStatus, DstPolicy, MissedRunPolicy,
-    RunReference, crds,
+    BroadcastJobStatus, ConcurrencyPolicy, CronJobSpec, CronJobStatus, DaemonSetStatus, DstPolicy,
+    MissedRunPolicy, RunReference, crds,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// By kind.
@@ -74,6 +75,19 @@ fn each_list_says_how_it_is_merged() {
     }
 }
 
+/// Two who apply on the server would each own some of the names, and none could take one away.
+#[test]
+fn the_names_of_nodes_have_one_owner() {
+    let path = "/properties/spec/properties/nodeNames";
+    let in_cron = format!("/properties/spec/properties/broadcastJobTemplate{path}");
+    for (kind, path) in [("BroadcastJob", path), ("CronJob", &*in_cron)] {
+        let schema = schema_of(kind);
+        let names = schema.pointer(path).unwrap();
+        assert_eq!(names["type"], "array", "{kind}");
+        assert_eq!(names["x-kubernetes-list-type"], "atomic", "{kind}");
+    }
+}
+
 /// kstatus calls an object in progress whose `observedGeneration` is not its generation.
 #[test]
 fn a_status_that_nobody_has_written_says_so() {
@@ -85,8 +99,32 @@ fn a_status_that_nobody_has_written_says_so() {
             "{kind}"
         );
     }
-    let status: CronJobStatus = serde_json::from_str(r#"{"observedGeneration": -1}"#).unwrap();
-    assert_eq!(status, CronJobStatus::default());
+}
+
+/// Else what nobody has looked at would have been looked at in its generation -1.
+#[test]
+fn a_status_that_nobody_has_written_is_read_as_none() {
+    fn read<T: DeserializeOwned>(seen: &Value) -> T {
+        serde_json::from_value(json!({"observedGeneration": seen})).unwrap()
+    }
+    let unseen = json!(-1);
+    assert_eq!(
+        read::<BroadcastJobStatus>(&unseen),
+        BroadcastJobStatus::default()
+    );
+    assert_eq!(read::<CronJobStatus>(&unseen), CronJobStatus::default());
+    assert_eq!(read::<DaemonSetStatus>(&unseen), DaemonSetStatus::default());
+    for (seen, expected) in [
+        (Value::Null, None),
+        (json!(-1), None),
+        (json!(0), Some(0)),
+        (json!(3), Some(3)),
+    ] {
+        let of_job = read::<BroadcastJobStatus>(&seen).observed_generation;
+        let of_cron = read::<CronJobStatus>(&seen).observed_generation;
+        let of_set = read::<DaemonSetStatus>(&seen).observed_generation;
+        assert_eq!([of_job, of_cron, of_set], [expected; 3], "{seen}");
+    }
 }
 
 /// Old CRDs must store what a later operator writes.

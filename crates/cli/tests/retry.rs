@@ -70,16 +70,30 @@ impl Cluster {
 
     /// `rival` makes a job at the moment in which one is to be created.
     fn racing(jobs: Vec<Value>, slices: Vec<Value>, rival: Option<Value>) -> Self {
+        let rival = Mutex::new(rival);
+        Self::creating(jobs, slices, move |_, jobs| {
+            jobs.extend(rival.lock().unwrap().take());
+            None
+        })
+    }
+
+    /// `before` is called with URI and jobs before one is created, and may answer in place of that.
+    fn creating(
+        jobs: Vec<Value>,
+        slices: Vec<Value>,
+        before: impl Fn(&str, &mut Vec<Value>) -> Option<(u16, Value)> + Send + Sync + 'static,
+    ) -> Self {
         let created = Arc::new(Mutex::new(Vec::new()));
         let jobs = Arc::new(Mutex::new(jobs));
-        let rival = Mutex::new(rival);
         let (seen, shared) = (Arc::clone(&created), Arc::clone(&jobs));
         let port = http::serve(Arc::new(move |method, uri, body| {
             let path = uri.split('?').next().unwrap();
             let mut jobs = shared.lock().unwrap();
             let is = |job: &&Value, name: &str| job["metadata"]["name"] == name;
             if method == "POST" {
-                jobs.extend(rival.lock().unwrap().take());
+                if let Some(answer) = before(uri, &mut jobs) {
+                    return answer;
+                }
                 let name = body["metadata"]["name"].as_str().unwrap();
                 if jobs.iter().any(|job| is(&job, name)) {
                     return (409, refusal(409));
@@ -237,6 +251,42 @@ fn of_two_who_ask_at_once_one_makes_a_retry_and_the_other_is_told_of_it() {
     assert_eq!(text(&output.stdout), expected);
     assert!(cluster.created.lock().unwrap().is_empty());
     assert_eq!(cluster.jobs.lock().unwrap().len(), 2);
+}
+
+/// They would drop these fields, and the retry would run on every node. That is why it is asked for strictly.
+#[test]
+fn crds_without_a_field_that_a_retry_relies_on_get_none_and_it_is_told_to_upgrade() {
+    for field in ["spec.nodeNames", "spec.retryOf"] {
+        let words = format!(
+            "BroadcastJob in version \"v1alpha1\" cannot be handled as a BroadcastJob: strict decoding error: \
+             unknown field \"{field}\""
+        );
+        let refusal = json!({"kind": "Status", "status": "Failure", "code": 400, "reason": "BadRequest",
+            "message": words});
+        let cluster = Cluster::creating(
+            vec![first_without_retries()],
+            vec![failed()],
+            move |uri, _| {
+                let strict = uri.contains("fieldValidation=Strict");
+                strict.then(|| (400, refusal.clone()))
+            },
+        );
+        for how in [
+            &["--failed"][..],
+            &["--node=n1"],
+            &["--failed", "--dry-run"],
+        ] {
+            let output = cluster.run(&[&["retry", "fix"], how].concat());
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            assert_eq!(text(&output.stdout), "", "{how:?}");
+            let expected = format!(
+                "error: the CRDs of the cluster are older than this program, and fix-retry-1 would run where it \
+                 must not: upgrade Carillon first ({words})\n"
+            );
+            assert_eq!(text(&output.stderr), expected, "{how:?}");
+        }
+        assert!(cluster.created.lock().unwrap().is_empty(), "{field}");
+    }
 }
 
 #[test]

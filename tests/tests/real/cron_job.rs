@@ -271,6 +271,81 @@ fn what_cannot_run_says_so_at_once() {
     });
 }
 
+/// The CRD keeps fields that it does not know, and the API server drops those that Jobs do not have.
+#[test]
+fn a_misspelt_field_of_a_job_template_is_told_and_no_run_starts_until_it_is_mended() {
+    let bench = lab().bench("cron-misspelt", 1);
+    let mut object = cron(&bench, "bad", &json!({}));
+    let pod = &mut object["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+    pod["containers"][0]["comand"] = json!(["true"]);
+    bench.apply(&object);
+    let found = bench.until("it is stalled", || {
+        let cron = get(&bench, "bad");
+        is(&cron, "Stalled").then_some(cron)
+    });
+    let stalled = condition_of(&found, "Stalled").unwrap();
+    assert_eq!(stalled["reason"], "InvalidTemplate", "{stalled}");
+    let told = stalled["message"].as_str().unwrap();
+    assert!(
+        told.contains("unknown field") && told.contains("comand"),
+        "{told}"
+    );
+    // Somebody asks for a run all the same: the API server is asked again whether it takes one.
+    let asked = || {
+        let requests = bench.requests().into_iter();
+        requests
+            .filter(|event| event.resource == "jobs" && event.dry_run)
+            .count()
+    };
+    let before = asked();
+    run_now(&bench, "bad", "now");
+    bench.until("it is asked again", || (asked() > before).then_some(()));
+    assert!(created(&bench, "jobs").is_empty());
+    let container = json!({"name": "main", "image": "busybox:1.37", "command": ["true"]});
+    let pod = json!({"spec": {"template": {"spec": {"containers": [container]}}}});
+    patch(&bench, "bad", &json!({"spec": {"jobTemplate": pod}}));
+    bench.until("it runs once it is mended", || {
+        let cron = get(&bench, "bad");
+        let ran = cron["status"]["handledRunNow"] == json!(["now"]);
+        let there = !created(&bench, "jobs").is_empty();
+        (ran && there && !is(&cron, "Stalled")).then_some(())
+    });
+    assert_eq!(created(&bench, "jobs").len(), 1);
+    let pod = &jobs(&bench)[0]["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["command"], json!(["true"]));
+}
+
+/// A BroadcastJob keeps such a field, too, so that only the run can tell.
+#[test]
+fn a_misspelt_field_of_a_broadcast_job_template_is_told_by_the_run_before_its_first_pod() {
+    let bench = lab().bench("cron-misspelt-run", 1);
+    let mut template = bench.job("unused", &json!({}), &json!({}))["spec"].clone();
+    template["template"]["spec"]["containers"][0]["comand"] = json!(["true"]);
+    let more = json!({"broadcastJobTemplate": {"spec": template}});
+    let mut object = cron(&bench, "bad", &more);
+    object["spec"]
+        .as_object_mut()
+        .unwrap()
+        .remove("jobTemplate");
+    bench.apply(&object);
+    run_now(&bench, "bad", "now");
+    let run = bench.until("its run is stalled", || {
+        let text = bench.kubectl(&["get", "cbj", "-o", "json"]);
+        let list: Value = serde_json::from_str(&text).unwrap();
+        let run = list["items"].get(0).cloned()?;
+        is(&run, "Stalled").then_some(run)
+    });
+    let stalled = condition_of(&run, "Stalled").unwrap();
+    assert_eq!(stalled["reason"], "InvalidTemplate", "{stalled}");
+    let told = stalled["message"].as_str().unwrap();
+    assert!(
+        told.contains("unknown field") && told.contains("comand"),
+        "{told}"
+    );
+    assert_eq!(created(&bench, "broadcastjobs").len(), 1);
+    assert!(created(&bench, "pods").is_empty());
+}
+
 #[test]
 fn a_request_that_came_along_with_a_copy_starts_nothing_and_one_that_cannot_be_read_is_told() {
     let bench = lab().bench("cron-copied", 1);

@@ -423,6 +423,42 @@ fn pods_of_another_namespace_are_neither_adopted_nor_counted() {
     assert_eq!(left[0]["metadata"]["deletionTimestamp"], Value::Null);
 }
 
+/// The CRD keeps fields that it does not know, and the API server drops those that pods do not have.
+#[test]
+fn a_misspelt_field_of_a_template_is_told_and_no_pod_is_created_until_it_is_mended() {
+    let bench = lab().bench("ds-misspelt", 1);
+    let mut object = daemon_set(&bench, "agent", "busybox:1.37", &json!({}));
+    let pod = &mut object["spec"]["template"]["spec"];
+    pod["containers"][0]["comand"] = json!(["true"]);
+    bench.apply(&object);
+    let set = bench.until("it is stalled", || {
+        let set = get(&bench, "agent");
+        is(&set, "Stalled").then_some(set)
+    });
+    let stalled = condition_of(&set, "Stalled").unwrap();
+    assert_eq!(stalled["reason"], "WriteRefused", "{stalled}");
+    let told = stalled["message"].as_str().unwrap();
+    for says in ["create_pod: ", "unknown field", "comand"] {
+        assert!(told.contains(says), "{told}");
+    }
+    let shown = bench.kubectl(&["get", "cds", "agent"]);
+    assert!(shown.contains("Stalled: WriteRefused"), "{shown}");
+    bench.until("an event says so, too", || {
+        let reasons = ["get", "events", "-o", "jsonpath={.items[*].reason}"];
+        bench
+            .kubectl(&reasons)
+            .contains("FailedCreate")
+            .then_some(())
+    });
+    assert!(bench.creations("agent").is_empty());
+    bench.apply(&daemon_set(&bench, "agent", "busybox:1.37", &json!({})));
+    ready(&bench, "agent");
+    bench.until("it is stalled no more", || {
+        (!is(&get(&bench, "agent"), "Stalled")).then_some(())
+    });
+    assert_eq!(nodes(&list(&bench, "pods")), bench.nodes);
+}
+
 const HOOK: &str = "example.com/hold";
 
 /// A DaemonSet whose pods wait for a hook.

@@ -1,5 +1,6 @@
 //! Uninstalling at work: one of each kind is running when the operator goes, and each is also held by
-//! somebody else. `kubectl carillon uninstall` releases what is ours, and of nothing else.
+//! somebody else. `kubectl carillon uninstall` releases what is ours, and of nothing else. Another
+//! cluster loses the CRDs with the release.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Output;
@@ -8,13 +9,13 @@ use anyhow::Result;
 use carillon_testbed::carillon::{
     NAMESPACE, Profile, Program, RELEASE, apply_crds, build, install_chart,
 };
-use carillon_testbed::{Cluster, Config, Operator};
+use carillon_testbed::{Cluster, Config, Fate, Operator};
 use serde_json::{Value, json};
 
 use super::render::{said, texts};
-use super::runs::{children, run};
-use super::story::{account, deployment, get, helm_on, start};
-use super::work::until;
+use super::runs::{children, create, run};
+use super::story::{account, deployment, get, helm_on, start, stop};
+use super::work::{job, until};
 
 const KEPT: &str = "example.com/keep";
 const OF_RUNS: &str = "carillon.dev/run-tracking";
@@ -23,6 +24,9 @@ const OF_JOBS: &str = "batch.kubernetes.io/job-tracking";
 const WORK: &str = "at-work";
 /// A Job of kube-controller-manager lives here.
 const OTHERS: &str = "of-others";
+
+/// Our kinds, as kubectl takes them.
+const OURS: &str = "cbj,ccj,cds,nrs";
 
 /// Finalizers by kind and name.
 type Finalizers = BTreeMap<(String, String), Vec<String>>;
@@ -74,6 +78,87 @@ fn live() -> Result<()> {
     );
     jobs_are_deleted(&cluster)?;
     is_gone(&cluster, &before)
+}
+
+#[test]
+fn without_crds_keep_the_crds_go_with_the_release_and_every_object_with_them() {
+    without_keep().unwrap();
+}
+
+fn without_keep() -> Result<()> {
+    let cluster = Cluster::start(Config::new("uninstall-crds").with_nodes(2))?;
+    install_chart(&cluster, &["--set=crds.keep=false"])?;
+    is_served(&cluster)?;
+    cluster.kubectl_ok(["create", "namespace", WORK])?;
+    let (args, _) = deployment(&cluster)?;
+    let operator = start(&cluster, "operator", &account(&cluster)?, &args)?;
+    stored(&cluster)?;
+
+    let crds = ["get", "crds", "--output=name"];
+    assert_eq!(
+        cluster.kubectl_ok(crds)?.matches(".carillon.dev").count(),
+        4
+    );
+    // As its Deployment ends first.
+    stop(&operator)?;
+    helm_on(&cluster, &["uninstall", RELEASE, "--wait"])?;
+    until(&cluster, "the CRDs are gone", || {
+        Ok(!cluster.kubectl_ok(crds)?.contains("carillon.dev"))
+    })?;
+    until(&cluster, "the pods are gone", || {
+        let pods = cluster.kubectl_ok(["get", "pods", "-n", WORK, "--output=name"])?;
+        Ok(pods.is_empty())
+    })?;
+
+    // What is stored would be there again with its CRD.
+    install_chart(&cluster, &[])?;
+    is_served(&cluster)?;
+    let left = cluster.kubectl_ok(["get", OURS, "--all-namespaces", "--output=name"])?;
+    assert_eq!(left, "");
+    Ok(())
+}
+
+fn is_served(cluster: &Cluster) -> Result<()> {
+    until(cluster, "our kinds are served", || {
+        let got = cluster.kubectl(["get", OURS, "--all-namespaces"])?;
+        Ok(got.status.success())
+    })
+}
+
+/// One object of each kind: a DaemonSet whose pods run, a job that has ended, and a CronJob.
+fn stored(cluster: &Cluster) -> Result<()> {
+    let set = |name: &str| {
+        let labels = json!({"app": name});
+        let pod = json!({"containers": [{"name": "main", "image": "busybox:1.37"}]});
+        json!({"apiVersion": "carillon.dev/v1alpha1", "kind": "DaemonSet",
+            "metadata": {"name": name, "namespace": WORK},
+            "spec": {"selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": pod}}})
+    };
+    let sets = json!({"apiVersion": "v1", "kind": "List", "items": [set("agent"), set("probe")]});
+    cluster.kubectl_stdin(["create", "-f", "-"], &sets.to_string())?;
+    let fix = job("fix", WORK, &json!({}), &Fate::default());
+    cluster.kubectl_stdin(["create", "-f", "-"], &fix.to_string())?;
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}});
+    let template = json!({"jobTemplate": {"spec": {"template": pod}}});
+    create(cluster, WORK, "report", &template)?;
+    until(cluster, "the job has ended", || {
+        let job = get(cluster, "cbj", WORK, &["fix"])?;
+        Ok(job["status"]["phase"] == "completed")
+    })?;
+    until(cluster, "each node has a pod", || {
+        let set = get(cluster, "cds", WORK, &["agent"])?;
+        Ok(set["status"]["numberAvailable"] == 2)
+    })?;
+    until(cluster, "every pod is released", || {
+        Ok(held(cluster, WORK)?.values().all(Vec::is_empty))
+    })?;
+    let slices = cluster.kubectl_ok(["get", "nrs", "-n", WORK, "--output=name"])?;
+    assert_ne!(slices, "");
+    // The garbage collector knows a kind only some time after its CRD is there; then this ends.
+    let probe = ["delete", "cds", "probe", "-n", WORK, "--cascade=foreground"];
+    cluster.kubectl_ok(probe.iter().chain(&["--timeout=2m"]))?;
+    Ok(())
 }
 
 /// What is held is listed, and nothing else is.

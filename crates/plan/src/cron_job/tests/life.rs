@@ -1,6 +1,7 @@
 //! The life of a run, plan by plan.
 
-use serde_json::json;
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
 
 use super::fixture::{at, hourly, reasons, words};
 use crate::cron_job::{Api, RunOutcome};
@@ -38,6 +39,32 @@ fn a_run_is_promised_started_recorded_released_and_taken_off_in_this_order() {
         assert!(cron.status["active"].is_null());
         assert_eq!(cron.status["lastSuccessfulTime"], "2026-01-01T11:05:00Z");
         assert!(cron.plan("2026-01-01T11:05:02Z").steps.is_empty());
+    }
+}
+
+#[test]
+fn without_a_time_zone_the_times_are_those_of_utc() {
+    for api in [Api::Carillon, Api::Native] {
+        for zone in [None, Some(Value::Null)] {
+            let mut cron = hourly(api).with("schedule", json!("30 2 * * *"));
+            if let Some(zone) = zone {
+                cron = cron.with("timeZone", zone);
+            }
+            let schedule = cron.cron().timetable.unwrap();
+            assert_eq!(*schedule.zone(), TimeZone::UTC, "{api:?}");
+            // On these days the clocks of Europe leave 02:30 out, or strike it twice.
+            for (after, next) in [
+                ("2026-03-28T12:00:00Z", "2026-03-29T02:30:00Z"),
+                ("2026-03-29T02:30:00Z", "2026-03-30T02:30:00Z"),
+                ("2026-10-24T12:00:00Z", "2026-10-25T02:30:00Z"),
+                ("2026-10-25T02:30:00Z", "2026-10-26T02:30:00Z"),
+            ] {
+                assert_eq!(schedule.next(at(after)), Some(at(next)), "{api:?}");
+            }
+            cron.settle("2026-01-01T10:45:00Z");
+            let wait = cron.plan("2026-01-01T10:45:00Z");
+            assert_eq!(wait.wake, Some(at("2026-01-02T02:30:00Z")), "{api:?}");
+        }
     }
 }
 

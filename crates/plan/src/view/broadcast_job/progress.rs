@@ -270,6 +270,17 @@ mod tests {
         }
     }
 
+    /// A job without a status, and one with that of the CRD.
+    #[test]
+    fn a_job_that_nobody_has_looked_at_is_not_started() {
+        for status in [Value::Null, json!({"observedGeneration": -1})] {
+            let stored = job(&json!({}), &status);
+            assert_eq!(stored.job.status.observed_generation, None, "{status}");
+            let progress = Progress::of(&stored, &Ledger::default());
+            assert_eq!(progress.standing, Standing::NotStarted, "{status}");
+        }
+    }
+
     #[test]
     fn a_job_that_is_complete_says_how_many_nodes_failed_or_that_there_was_none_to_serve() {
         let complete = |reason: &str, message: &str, failed: i32| {

@@ -366,6 +366,23 @@ mod tests {
         assert_eq!((found.standing, found.end()), (Standing::NotStarted, None));
     }
 
+    /// One without a status, and one with that of the CRD.
+    #[test]
+    fn a_set_that_nobody_has_looked_at_is_not_started() {
+        for status in [Value::Null, json!({"observedGeneration": -1})] {
+            let mut object = object("carillon.dev/v1alpha1", &json!({}));
+            object["status"] = status.clone();
+            let set = read::set(&object);
+            assert_eq!(set.set.status.observed_generation, None, "{status}");
+            let found = Progress::of(&set);
+            assert_eq!(
+                (found.standing, found.end()),
+                (Standing::NotStarted, None),
+                "{status}"
+            );
+        }
+    }
+
     #[test]
     fn a_native_one_is_judged_by_its_numbers() {
         for (updated, available, strategy, standing) in [
