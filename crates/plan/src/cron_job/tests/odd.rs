@@ -456,6 +456,37 @@ fn a_promise_whose_child_is_refused_is_taken_back_and_made_again_when_it_is_not(
 }
 
 #[test]
+fn a_requested_run_whose_child_is_refused_comes_when_it_is_not() {
+    let mut cron = served(Api::Carillon);
+    cron.run_now = Some("a".to_owned());
+    let start = cron.plan("2026-01-01T10:10:00Z");
+    cron.die_after(1, &start);
+    let refused = Template::Refused(Refused {
+        reason: why::QUOTA_EXCEEDED,
+        message: "exceeded quota".to_owned(),
+    });
+    for at in ["2026-01-01T10:10:01Z", "2026-01-01T10:10:02Z"] {
+        cron.template = refused.clone();
+        let plan = cron.plan(at);
+        cron.carry_out(&plan);
+        for entry in cron.status["active"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+        {
+            cron.absent
+                .insert(entry["name"].as_str().unwrap().to_owned());
+        }
+    }
+    cron.template = refused.clone();
+    let plan = cron.plan("2026-01-01T10:10:03Z");
+    cron.carry_out(&plan);
+    cron.template = Template::Accepted;
+    cron.settle("2026-01-01T10:10:30Z");
+    assert_eq!(cron.names().len(), 1);
+}
+
+#[test]
 fn of_years_of_missed_minutes_the_last_is_made_up_for_at_once() {
     let mut cron = hourly(Api::Carillon).with("schedule", json!("* * * * *"));
     let begin = std::time::Instant::now();
