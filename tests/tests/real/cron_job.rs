@@ -315,6 +315,41 @@ fn a_misspelt_field_of_a_job_template_is_told_and_no_run_starts_until_it_is_mend
     assert_eq!(pod["containers"][0]["command"], json!(["true"]));
 }
 
+#[test]
+fn a_misspelt_field_that_comes_together_with_a_request_for_a_run_is_told_and_nothing_runs() {
+    let bench = lab().bench("cron-misspelt-now", 1);
+    bench.apply(&cron(&bench, "good", &json!({})));
+    let uid = bench.until("it is looked at", || {
+        let cron = get(&bench, "good");
+        let seen = cron["status"]["observedGeneration"] == cron["metadata"]["generation"];
+        seen.then(|| {
+            cron["metadata"]["uid"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        })
+    });
+    let pods = |command: &str| {
+        let container = json!({"name": "main", "image": "busybox:1.37", command: ["true"]});
+        json!({"jobTemplate": {"spec": {"template": {"spec": {"containers": [container]}}}}})
+    };
+    let request = json!({"annotations": {"carillon.dev/run-now": format!("{uid}/now")}});
+    let edit = json!({"metadata": request, "spec": pods("comand")});
+    patch(&bench, "good", &edit);
+    let found = bench.until("it is stalled", || {
+        let cron = get(&bench, "good");
+        is(&cron, "Stalled").then_some(cron)
+    });
+    let stalled = condition_of(&found, "Stalled").unwrap();
+    assert_eq!(stalled["reason"], "InvalidTemplate", "{stalled}");
+    assert!(created(&bench, "jobs").is_empty());
+    patch(&bench, "good", &json!({"spec": pods("command")}));
+    bench.until("it runs once it is mended", || {
+        (!created(&bench, "jobs").is_empty()).then_some(())
+    });
+    assert_eq!(created(&bench, "jobs").len(), 1);
+}
+
 /// A BroadcastJob keeps such a field, too, so that only the run can tell.
 #[test]
 fn a_misspelt_field_of_a_broadcast_job_template_is_told_by_the_run_before_its_first_pod() {

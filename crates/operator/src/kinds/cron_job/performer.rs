@@ -243,8 +243,13 @@ impl Performer<'_> {
     async fn create_child(&self, run: &Run) -> Result<Done, SendError> {
         let owner = &self.cron.meta.owner;
         let kind = kind(run.kind);
+        // A template that is edited as a run is due is judged by the creation alone.
+        let mode = match self.cron.api {
+            Api::Carillon => CreateMode::Strict,
+            Api::Native => CreateMode::Plain,
+        };
         let creation = async |turn: &Turn<'_>| {
-            let creation = self.creation(turn, run, CreateMode::Plain).await?;
+            let creation = self.creation(turn, run, mode).await?;
             Ok((creation, self.confirmed(turn).await?))
         };
         let sent = create(self.writes, &owner.namespace, self.not_after, creation);
