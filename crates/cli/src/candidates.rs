@@ -28,11 +28,15 @@ pub(crate) fn crons() -> Vec<CompletionCandidate> {
 /// Names of the jobs of the namespace, and then of its CronJobs.
 pub(crate) fn jobs_and_crons() -> Vec<CompletionCandidate> {
     names(async |api| {
-        let jobs = api.jobs(false).await.unwrap_or_default();
-        let mut found: Vec<String> = jobs.iter().map(name_of).collect();
+        let mut found = names_of_jobs(&api).await;
         add(&mut found, api.cron_names().await);
         Ok(found)
     })
+}
+
+async fn names_of_jobs(api: &Api) -> Vec<String> {
+    let jobs = api.jobs(false).await.unwrap_or_default();
+    jobs.iter().map(name_of).collect()
 }
 
 /// Adds names of another kind: one that both have is offered once.
@@ -49,8 +53,7 @@ pub(crate) fn sets() -> Vec<CompletionCandidate> {
 /// Names of the jobs of the namespace, and then of its DaemonSets.
 pub(crate) fn jobs_and_sets() -> Vec<CompletionCandidate> {
     names(async |api| {
-        let jobs = api.jobs(false).await.unwrap_or_default();
-        let mut found: Vec<String> = jobs.iter().map(name_of).collect();
+        let mut found = names_of_jobs(&api).await;
         add(&mut found, api.names_of_both(&SETS).await);
         Ok(found)
     })
@@ -59,8 +62,7 @@ pub(crate) fn jobs_and_sets() -> Vec<CompletionCandidate> {
 /// Names of the jobs of the namespace, and then of its CronJobs and DaemonSets.
 pub(crate) fn jobs_crons_and_sets() -> Vec<CompletionCandidate> {
     names(async |api| {
-        let jobs = api.jobs(false).await.unwrap_or_default();
-        let mut found: Vec<String> = jobs.iter().map(name_of).collect();
+        let mut found = names_of_jobs(&api).await;
         add(&mut found, api.cron_names().await);
         add(&mut found, api.names_of_both(&SETS).await);
         Ok(found)
@@ -70,8 +72,7 @@ pub(crate) fn jobs_crons_and_sets() -> Vec<CompletionCandidate> {
 /// Names of the jobs of the namespace and then of its DaemonSets, and of its CronJobs with their kind.
 pub(crate) fn what_is_decided_about() -> Vec<CompletionCandidate> {
     names(async |api| {
-        let jobs = api.jobs(false).await.unwrap_or_default();
-        let mut found: Vec<String> = jobs.iter().map(name_of).collect();
+        let mut found = names_of_jobs(&api).await;
         add(&mut found, api.names_of_both(&SETS).await);
         let crons = api.cron_names().await.into_iter();
         found.extend(crons.map(|name| format!("cronjob/{name}")));

@@ -51,7 +51,11 @@ pub(crate) fn run(global: &Global, args: &Dashboard, screen: &mut Screen) -> Res
 
 async fn serve(global: &Global, args: &Dashboard, screen: &mut Screen) -> Result<u8> {
     let api = Arc::new(Api::connect(&global.target()).await?);
-    let cluster = Cluster::new(api.watching(), global.namespace.clone(), global.elsewhere());
+    let cluster = Cluster::new(
+        api.watching(),
+        global.namespace.clone(),
+        global.repeated_without_namespace(),
+    );
     let bound = Server::bind(args.port).await;
     let server = bound.with_context(|| format!("listening on 127.0.0.1:{}", args.port))?;
     let act = args

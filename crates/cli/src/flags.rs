@@ -54,8 +54,8 @@ impl Global {
         )
     }
 
-    /// The same without the namespace.
-    pub(crate) fn elsewhere(&self) -> String {
+    /// The same without the namespace: which cluster is meant, and as whom.
+    pub(crate) fn repeated_without_namespace(&self) -> String {
         let flags = Self {
             namespace: None,
             ..self.clone()

@@ -77,14 +77,12 @@ async fn watch(global: &Global, args: &Top, screen: &mut Screen) -> Result<u8> {
         Some(target) => Address::Object(found(target, &api, args.group_by.as_deref()).await?),
     };
     // Without a name it shows what `dashboard` does: all namespaces, unless one is named.
-    let cluster = match &at {
-        Address::Object(at) => Cluster::new(
-            api.watching(),
-            Some(at.namespace.clone()),
-            global.elsewhere(),
-        ),
-        _ => Cluster::new(api.watching(), global.namespace.clone(), global.elsewhere()),
+    let namespace = match &at {
+        Address::Object(at) => Some(at.namespace.clone()),
+        _ => global.namespace.clone(),
     };
+    let flags = global.repeated_without_namespace();
+    let cluster = Cluster::new(api.watching(), namespace, flags);
     match screen.paint() {
         Some((color, unicode)) => {
             let mut terminal = ratatui::try_init().context("opening the terminal")?;
@@ -111,10 +109,9 @@ async fn found(target: &Target, api: &Api, group: Option<&str>) -> Result<Object
         Found::Set(object) => (DAEMON_SETS, object),
     };
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-    let at = view::object(resource, text("namespace"), text("name"));
+    let at = ObjectAddress::new(resource, text("namespace"), text("name"));
     Ok(ObjectAddress {
         group: group.unwrap_or_default().to_owned(),
-        label: String::new(),
         ..at
     })
 }

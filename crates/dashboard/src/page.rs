@@ -47,6 +47,20 @@ pub struct ObjectAddress {
     pub zone: String,
 }
 
+impl ObjectAddress {
+    /// All its nodes in one group, in UTC.
+    pub fn new(resource: Resource, namespace: &str, name: &str) -> Self {
+        Self {
+            resource,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            group: String::new(),
+            label: String::new(),
+            zone: String::new(),
+        }
+    }
+}
+
 /// A page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {

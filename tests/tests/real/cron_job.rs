@@ -271,6 +271,18 @@ fn what_cannot_run_says_so_at_once() {
     });
 }
 
+/// It is stalled because its template has the field `comand`.
+#[track_caller]
+fn assert_misspelt(object: &Value) {
+    let stalled = condition_of(object, "Stalled").unwrap_or_default();
+    assert_eq!(stalled["reason"], "InvalidTemplate", "{stalled}");
+    let told = stalled["message"].as_str().unwrap_or_default();
+    assert!(
+        told.contains("unknown field") && told.contains("comand"),
+        "{told}"
+    );
+}
+
 /// The CRD keeps fields that it does not know, and the API server drops those that Jobs do not have.
 #[test]
 fn a_misspelt_field_of_a_job_template_is_told_and_no_run_starts_until_it_is_mended() {
@@ -283,13 +295,7 @@ fn a_misspelt_field_of_a_job_template_is_told_and_no_run_starts_until_it_is_mend
         let cron = get(&bench, "bad");
         is(&cron, "Stalled").then_some(cron)
     });
-    let stalled = condition_of(&found, "Stalled").unwrap();
-    assert_eq!(stalled["reason"], "InvalidTemplate", "{stalled}");
-    let told = stalled["message"].as_str().unwrap();
-    assert!(
-        told.contains("unknown field") && told.contains("comand"),
-        "{told}"
-    );
+    assert_misspelt(&found);
     // Somebody asks for a run all the same: the API server is asked again whether it takes one.
     let asked = || {
         let requests = bench.requests().into_iter();
@@ -340,8 +346,7 @@ fn a_misspelt_field_that_comes_together_with_a_request_for_a_run_is_told_and_not
         let cron = get(&bench, "good");
         is(&cron, "Stalled").then_some(cron)
     });
-    let stalled = condition_of(&found, "Stalled").unwrap();
-    assert_eq!(stalled["reason"], "InvalidTemplate", "{stalled}");
+    assert_misspelt(&found);
     assert!(created(&bench, "jobs").is_empty());
     patch(&bench, "good", &json!({"spec": pods("command")}));
     bench.until("it runs once it is mended", || {
@@ -370,13 +375,7 @@ fn a_misspelt_field_of_a_broadcast_job_template_is_told_by_the_run_before_its_fi
         let run = list["items"].get(0).cloned()?;
         is(&run, "Stalled").then_some(run)
     });
-    let stalled = condition_of(&run, "Stalled").unwrap();
-    assert_eq!(stalled["reason"], "InvalidTemplate", "{stalled}");
-    let told = stalled["message"].as_str().unwrap();
-    assert!(
-        told.contains("unknown field") && told.contains("comand"),
-        "{told}"
-    );
+    assert_misspelt(&run);
     assert_eq!(created(&bench, "broadcastjobs").len(), 1);
     assert!(created(&bench, "pods").is_empty());
 }

@@ -7,6 +7,7 @@ use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use bytes::Bytes;
 use carillon_api::names::{ANNOTATION_LEASE, GROUP};
 use carillon_plan::view::decision::Answers;
+use carillon_plan::view::doctor::lease;
 use carillon_plan::view::doctor::operators::{SELECTOR, debug_port};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -23,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::doctor::{CRDS, Within};
+use super::doctor::Within;
 use super::{Api, Asked, PODS};
 use crate::{candidates, problem};
 
@@ -63,18 +64,14 @@ impl Api {
     pub(crate) async fn decisions(&self, uid: &str, of: &Operators) -> Result<Answers> {
         let mut answers = Answers::default();
         if let Some(address) = of.debug_address {
-            let page = timeout(ANSWERS_WITHIN, async {
-                page(TcpStream::connect(address).await?, uid).await
-            });
-            let page = page.await.unwrap_or_else(|_| Err(anyhow!("no answer")));
+            let page = in_time(async { page(TcpStream::connect(address).await?, uid).await }).await;
             let page = page.with_context(|| format!("--debug-address {address}"))?;
             answers.add(address.to_string(), &page, uid);
             return Ok(answers);
         }
         let places = self.operators(of.operator_namespace.as_deref()).await?;
         let asked = stream::iter(places).map(|place| async move {
-            let page = timeout(ANSWERS_WITHIN, self.page_of(&place, uid)).await;
-            let page = page.unwrap_or_else(|_| Err(anyhow!("no answer")));
+            let page = in_time(self.page_of(&place, uid)).await;
             (format!("{}/{}", place.namespace, place.name), page)
         });
         let mut asked = asked.buffer_unordered(AT_ONCE);
@@ -124,8 +121,8 @@ impl Api {
     /// Where the operator is installed, as the chart has noted it at the CRDs.
     async fn noted_namespace(&self) -> Result<String> {
         let name = format!("broadcastjobs.{GROUP}");
-        let found = match self.asked_about(CRDS, &name).await? {
-            Asked::Found(found) => found,
+        let crd = match self.crd_of_jobs().await? {
+            Asked::Found(crd) => crd,
             Asked::Missing => {
                 bail!("there is no CRD {name}, which says where the operator is. {ELSEWHERE}")
             }
@@ -133,25 +130,13 @@ impl Api {
                 "you may not get the CRD {name}, which says where the operator is. {ELSEWHERE}"
             ),
         };
-        let noted = found["metadata"]["annotations"][ANNOTATION_LEASE].as_str();
-        let noted = noted.and_then(|noted| Some(noted.split_once('/')?.0));
-        let Some(noted) = noted.filter(|noted| !noted.is_empty()) else {
+        let Some((namespace, _)) = lease::noted(&crd) else {
             bail!(
                 "the CRD {name} does not say where the operator is: it has no annotation {ANNOTATION_LEASE}. \
                  {ELSEWHERE}"
             );
         };
-        Ok(noted.to_owned())
-    }
-
-    async fn asked_about(
-        &self,
-        of: carillon_api::path::Resource,
-        name: &str,
-    ) -> Result<Asked<Value>> {
-        let found = self.get(of.everywhere().object(name)).await;
-        self.asked(found, &format!("reading {} {name}", of.plural))
-            .await
+        Ok(namespace.to_owned())
     }
 
     async fn page_of(&self, place: &Place, uid: &str) -> Result<Value> {
@@ -186,6 +171,11 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+async fn in_time<T>(answer: impl Future<Output = Result<T>>) -> Result<T> {
+    let answer = timeout(ANSWERS_WITHIN, answer).await;
+    answer.unwrap_or_else(|_| Err(anyhow!("no answer")))
 }
 
 /// Which right is missing, where that is why.

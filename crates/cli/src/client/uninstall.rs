@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::cron_jobs::NATIVE_JOBS;
-use super::{Answer, Api, JOBS, JSON, PODS, by_us, code, dry, not_found};
+use super::{Answer, Api, Asked, JOBS, JSON, PODS, by_us, code, dry, not_found};
 
 const LEASES: Resource = Resource {
     group: "coordination.k8s.io",
@@ -172,16 +172,11 @@ impl Api {
             .map(drop)
     }
 
-    /// The metadata of the CRD of BroadcastJobs; `None` if it is not there, or may not be read.
-    pub(crate) async fn crd_of_jobs(&self) -> Result<Option<Value>> {
+    /// The metadata of the CRD of BroadcastJobs.
+    pub(crate) async fn crd_of_jobs(&self) -> Result<Asked<Value>> {
         let name = format!("{}.{}", JOBS.plural, JOBS.group);
-        match self.ask(CRDS.everywhere().object(&name), METADATA).await {
-            Ok(crd) => Ok(Some(crd)),
-            Err(error) if matches!(code(&error), Some(403 | 404)) => Ok(None),
-            Err(error) => Err(self
-                .explain(error, "looking for the operator's lease")
-                .await),
-        }
+        let crd = self.ask(CRDS.everywhere().object(&name), METADATA).await;
+        self.asked(crd, "looking for the operator's lease").await
     }
 
     /// Leases of a namespace, or all but those of nodes.

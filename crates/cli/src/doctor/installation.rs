@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use carillon_api::names::ANNOTATION_LEASE;
 use carillon_plan::view::doctor::lease::{self, Lease};
 use carillon_plan::view::doctor::operators::{self, Installed};
 use carillon_plan::view::doctor::rights::{self, Question, Row};
@@ -68,13 +67,10 @@ impl Installation {
     }
 
     async fn find_leases(&self, api: &Api) -> Result<Seen<Vec<Lease>>> {
-        let noted = self.crds.iter().flatten().find_map(|crd| {
-            let noted = &crd["metadata"]["annotations"][ANNOTATION_LEASE];
-            noted.as_str().map(str::to_owned)
-        });
+        let noted = self.crds.iter().flatten().find_map(lease::noted);
         let operators = self.operators.as_deref().unwrap_or_default();
         let leases = api.seen(LEASES, Within::All, "", |lease| lease).await?;
-        Ok(leases.map(|all| lease::find(&all, noted.as_deref(), operators)))
+        Ok(leases.map(|all| lease::find(&all, noted, operators)))
     }
 
     /// Watches leases that look old: clocks may differ.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use carillon_dashboard::cluster::BROADCAST_JOBS;
 use carillon_dashboard::page::squares::MOST_GROUPS;
-use carillon_dashboard::page::{Address, Fleet, Page};
+use carillon_dashboard::page::{Address, Fleet, ObjectAddress, Page};
 use carillon_plan::view::broadcast_job::estimate::Estimate;
 use carillon_plan::view::squares::{Class, Labels, Look, Square};
 use carillon_simulate::{Node, Report, Sample};
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use crate::render::duration;
 use crate::top::draw::{Paint, draw};
 use crate::top::terminated;
-use crate::top::view::{Effect, Popup, View, object};
+use crate::top::view::{Effect, Popup, View};
 
 /// How long a run takes to play, unless somebody says how fast.
 const WHOLE: Duration = Duration::from_secs(20);
@@ -51,7 +51,11 @@ impl<'a> Film<'a> {
         let Report {
             namespace, name, ..
         } = self.report;
-        View::new(Address::Object(object(BROADCAST_JOBS, namespace, name)))
+        View::new(Address::Object(ObjectAddress::new(
+            BROADCAST_JOBS,
+            namespace,
+            name,
+        )))
     }
 
     /// The moment of the run, as a clock would have shown it.

@@ -259,13 +259,12 @@ fn popup(frame: &mut Frame<'_>, view: &View) {
 
 #[cfg(test)]
 mod tests {
-    use carillon_dashboard::page::{Fleet, Page};
+    use carillon_dashboard::page::{Fleet, ObjectAddress, Page};
     use carillon_plan::view::squares::Look;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use serde_json::json;
 
-    use super::super::view::object;
     use super::*;
 
     fn square(n: usize) -> Square {
@@ -282,7 +281,7 @@ mod tests {
 
     fn view(nodes: usize) -> View {
         let resource = carillon_dashboard::cluster::BROADCAST_JOBS;
-        let mut view = View::new(Address::Object(object(resource, "ops", "fix")));
+        let mut view = View::new(Address::Object(ObjectAddress::new(resource, "ops", "fix")));
         let fleet = Fleet::alone((0..nodes).map(square).collect());
         view.show(Page {
             head: json!({"page": "broadcastjob", "headline": "Running", "counts": fleet.counts(),

@@ -284,21 +284,9 @@ fn worry(row: &Value) -> usize {
 
 fn address(row: &Value) -> Option<ObjectAddress> {
     let text = |field: &str| row[field].as_str().unwrap_or_default().to_owned();
-    Some(object(
+    Some(ObjectAddress::new(
         Resource::of_name(&text("resource"))?,
         &text("namespace"),
         &text("name"),
     ))
-}
-
-/// One object, as it is looked at first.
-pub(crate) fn object(resource: Resource, namespace: &str, name: &str) -> ObjectAddress {
-    ObjectAddress {
-        resource,
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        group: String::new(),
-        label: String::new(),
-        zone: String::new(),
-    }
 }

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, anyhow};
 use carillon_api::names::ANNOTATION_LEASE;
+use carillon_plan::view::doctor::lease;
 use serde_json::Value;
 
-use crate::client::Api;
+use crate::client::{Api, Asked};
 use crate::render::Screen;
 
 /// Part of the name of the operator's lease, where nothing says which one it is.
@@ -24,6 +25,15 @@ pub(super) struct Lease {
     pub(super) name: String,
 }
 
+impl Lease {
+    fn of((namespace, name): (&str, &str)) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
@@ -32,26 +42,20 @@ impl fmt::Display for Lease {
 
 /// `carillon-system/carillon`.
 pub(super) fn lease(text: &str) -> Result<Lease, String> {
-    match text.split_once('/') {
-        Some((namespace, name)) if ![namespace, name].contains(&"") && !name.contains('/') => {
-            Ok(Lease {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            })
-        }
-        _ => Err("write NAMESPACE/NAME".to_owned()),
-    }
+    let named = lease::named(text).map(Lease::of);
+    named.ok_or_else(|| "write NAMESPACE/NAME".to_owned())
 }
 
-/// The lease that an installation by our chart has written into its CRDs. These are of the whole cluster:
-/// nobody writes them who has no more than a namespace.
+/// The lease that an installation by our chart has written into its CRDs, if these are there and may be read.
 pub(super) async fn of_installation(api: &Api) -> Result<Option<Lease>> {
-    Ok(api.crd_of_jobs().await?.as_ref().and_then(named_by))
+    Ok(match api.crd_of_jobs().await? {
+        Asked::Found(crd) => named_by(&crd),
+        Asked::Missing | Asked::NotAllowed => None,
+    })
 }
 
 fn named_by(crd: &Value) -> Option<Lease> {
-    let annotation = crd["metadata"]["annotations"][ANNOTATION_LEASE].as_str();
-    lease(annotation?).ok()
+    lease::noted(crd).map(Lease::of)
 }
 
 /// What to say of a lease that was named and is not there: by it, nobody knows whether an operator leads.

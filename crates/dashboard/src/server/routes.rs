@@ -22,11 +22,26 @@ const LOADED_WITHIN: Duration = Duration::from_secs(20);
 /// And for operators, of which each has a deadline of its own.
 const ASKED_WITHIN: Duration = Duration::from_secs(40);
 
+/// Which object is asked about.
 #[derive(Deserialize)]
-pub(super) struct NodeQuery {
+struct ObjectQuery {
     resource: String,
     namespace: String,
     name: String,
+}
+
+impl ObjectQuery {
+    /// `None`: there is no page of such objects.
+    fn address(&self) -> Option<ObjectAddress> {
+        let resource = Resource::of_name(&self.resource)?;
+        Some(ObjectAddress::new(resource, &self.namespace, &self.name))
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct NodeQuery {
+    #[serde(flatten)]
+    object: ObjectQuery,
     node: String,
 }
 
@@ -35,10 +50,9 @@ pub(super) async fn node(
     State(server): State<Arc<Server>>,
     Query(query): Query<NodeQuery>,
 ) -> Response {
-    let Some(resource) = Resource::of_name(&query.resource) else {
-        return no_such(&query.resource);
+    let Some(at) = query.object.address() else {
+        return no_such(&query.object.resource);
     };
-    let at = address(resource, query.namespace, query.name);
     let explained = known(&server, &query.node, || {
         page::explain(&server.cluster, &at, &query.node, Timestamp::now())
     });
@@ -49,26 +63,21 @@ pub(super) async fn node(
 }
 
 #[derive(Deserialize)]
-pub(super) struct ObjectQuery {
-    resource: String,
-    namespace: String,
-    name: String,
+pub(super) struct DecisionsQuery {
+    #[serde(flatten)]
+    object: ObjectQuery,
     uid: String,
 }
 
 /// The last decisions of the operator about an object, as it is shown: with `-n` not of other namespaces.
 pub(super) async fn decisions(
     State(server): State<Arc<Server>>,
-    Query(query): Query<ObjectQuery>,
+    Query(query): Query<DecisionsQuery>,
 ) -> Response {
-    let Some(resource) = Resource::of_name(&query.resource) else {
-        return no_such(&query.resource);
+    let Some(at) = query.object.address() else {
+        return no_such(&query.object.resource);
     };
-    let ObjectQuery {
-        namespace, name, ..
-    } = query;
-    let what = format!("{} {namespace}/{name}", resource.kind);
-    let at = address(resource, namespace, name);
+    let what = format!("{} {}/{}", at.resource.kind, at.namespace, at.name);
     match known(&server, &what, || page::uid(&server.cluster, &at)).await {
         Ok(uid) if uid == query.uid => {}
         Ok(_) => {
@@ -84,17 +93,6 @@ pub(super) async fn decisions(
             StatusCode::GATEWAY_TIMEOUT,
             &format!("no answer within {} s", ASKED_WITHIN.as_secs()),
         ),
-    }
-}
-
-fn address(resource: Resource, namespace: String, name: String) -> ObjectAddress {
-    ObjectAddress {
-        resource,
-        namespace,
-        name,
-        group: String::new(),
-        label: String::new(),
-        zone: String::new(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whether an operator leads: by its lease, and when that was last renewed.
 
+use carillon_api::names::ANNOTATION_LEASE;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -47,10 +48,22 @@ impl Lease {
     }
 }
 
-/// The leases of our operators: those that are named by a CRD (`carillon.dev/lease`) or an operator, or else those
-/// that have our name in theirs.
-pub fn find(leases: &[Value], noted: Option<&str>, operators: &[Installed]) -> Vec<Lease> {
-    let noted = noted.and_then(|noted| noted.split_once('/'));
+/// Namespace and name of a lease: `carillon-system/carillon`.
+pub fn named(text: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = text.split_once('/')?;
+    let is_whole = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
+    is_whole.then_some((namespace, name))
+}
+
+/// The lease that our chart has noted at a CRD (`carillon.dev/lease`). CRDs are of the whole cluster: nobody writes
+/// them who has no more than a namespace.
+pub fn noted(crd: &Value) -> Option<(&str, &str)> {
+    named(crd["metadata"]["annotations"][ANNOTATION_LEASE].as_str()?)
+}
+
+/// The leases of our operators: those that are noted at a CRD or named by an operator, or else those that have our name
+/// in theirs.
+pub fn find(leases: &[Value], noted: Option<(&str, &str)>, operators: &[Installed]) -> Vec<Lease> {
     let by_operators = operators.iter().filter_map(|one| one.lease.as_ref());
     let by_operators = by_operators.map(|(namespace, name)| (&**namespace, &**name));
     let named: Vec<(&str, &str)> = noted.into_iter().chain(by_operators).collect();
@@ -244,8 +257,9 @@ mod tests {
             lease("sys", "bells", "a", NOW),
             lease("tenant", "my-carillon", "b", NOW),
         ];
-        let holder = |noted, operators: &[Installed]| {
-            let found = find(&all, noted, operators);
+        let holder = |note: Option<&str>, operators: &[Installed]| {
+            let crd = json!({"metadata": {"annotations": {"carillon.dev/lease": note}}});
+            let found = find(&all, noted(&crd), operators);
             found
                 .iter()
                 .map(|one| one.holder.clone())
